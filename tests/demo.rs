@@ -38,7 +38,7 @@ fn the_demo_shows_all_steps_and_leaves_nothing() {
 #[test]
 fn the_demo_writes_only_to_its_directory() {
     let sandbox = Sandbox::new();
-    let demo = AtTerminal::start(sandbox.command(&["demo", "--keep", "kept"]), 80, 24);
+    let mut demo = AtTerminal::start(sandbox.command(&["demo", "--keep", "kept"]), 80, 24);
     let (pieces, code) = demo.finish();
     let shown = pieces.concat();
     assert!(code == 0 && shown.contains("claude-mem viewer"), "{shown}");

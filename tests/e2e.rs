@@ -34,6 +34,7 @@ mod http;
 mod import;
 mod install;
 mod json_shape;
+mod live_search;
 mod log;
 mod machines;
 mod mcp;

@@ -11,6 +11,10 @@ use std::{
 };
 
 use claude_mem_tools::client::Client;
+use rustix::{
+    process::{Pid, Signal, kill_process},
+    termios::{Winsize, tcsetwinsize},
+};
 use serde_json::Value;
 
 /// A fresh home directory. Gone when the test ends.
@@ -208,11 +212,17 @@ pub(crate) fn terminal() -> (fs::File, String) {
     (shown.into(), name)
 }
 
+fn set_size(screen: &fs::File, columns: u16, rows: u16) {
+    let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(screen, size).unwrap();
+}
+
 /// A command at a terminal of this size.
 pub(crate) struct AtTerminal {
     child: Child,
     /// The end of the terminal that a person has.
     screen: fs::File,
+    unread: Vec<u8>,
 }
 
 impl AtTerminal {
@@ -225,7 +235,7 @@ impl AtTerminal {
         let open = || fs::OpenOptions::new().read(true).write(true).open(&name).unwrap();
         command.env("TERM", "xterm-256color").env("PAGER", "cat");
         let child = command.stdin(open()).stdout(open()).stderr(open()).spawn().unwrap();
-        Self { child, screen }
+        Self { child, screen, unread: Vec::new() }
     }
 
     /// Types keys.
@@ -233,9 +243,39 @@ impl AtTerminal {
         self.screen.write_all(keys.as_bytes()).unwrap();
     }
 
+    /// Reads up to and including this text. What was written behind it is read next.
+    pub(crate) fn read_until(&mut self, text: &str) -> String {
+        let mut piece = [0; 4096];
+        loop {
+            let found = self.unread.windows(text.len()).position(|part| part == text.as_bytes());
+            if let Some(at) = found {
+                let rest = self.unread.split_off(at + text.len());
+                let read = std::mem::replace(&mut self.unread, rest);
+                return String::from_utf8_lossy(&read).into_owned();
+            }
+            match self.screen.read(&mut piece) {
+                Ok(length) if length > 0 => self.unread.extend_from_slice(&piece[..length]),
+                end => {
+                    let shown = String::from_utf8_lossy(&self.unread);
+                    panic!("{end:?} before `{text}` in {shown}")
+                }
+            }
+        }
+    }
+
+    /// Changes the size, as a user does with the window.
+    pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
+        set_size(&self.screen, columns, rows);
+        self.signal(Signal::WINCH);
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
     /// Reads each piece that is written until the command ends, then its exit code.
-    pub(crate) fn finish(mut self) -> (Vec<String>, i32) {
-        let mut pieces = Vec::new();
+    pub(crate) fn finish(&mut self) -> (Vec<String>, i32) {
+        let mut pieces = vec![String::from_utf8_lossy(&self.unread).into_owned()];
         let mut piece = [0; 8192];
         // It ends with an error once nobody has the other end open.
         while let Ok(length) = self.screen.read(&mut piece) {
@@ -245,5 +285,13 @@ impl AtTerminal {
             pieces.push(String::from_utf8_lossy(&piece[..length]).into_owned());
         }
         (pieces, self.child.wait().unwrap().code().unwrap())
+    }
+}
+
+impl Drop for AtTerminal {
+    /// A test that failed leaves no process.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }

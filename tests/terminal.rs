@@ -1,4 +1,4 @@
-//! Commands at a real terminal: nothing is wider than it, and declining is not an error.
+//! Commands at a real terminal: nothing is wider than it, long work shows progress, and declining is not an error.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ const PROMPT: &str = "Please find out why the invoice of a customer in another t
     previous day, and add a test that fails without the fix, as the nightly export depends on this date.";
 
 /// A memory of one session with long texts, wide letters, long names and a commit.
-fn remembering() -> Sandbox {
+pub(crate) fn remembering() -> Sandbox {
     let sandbox = Sandbox::new();
     let project = sandbox.home().join("a-project-with-a-rather-long-name-请求");
     std::fs::create_dir(&project).unwrap();
@@ -191,9 +191,11 @@ fn every_command_fits_the_terminal() {
             line.starts_with(|c: char| c.is_ascii_lowercase()) && line.get(11..13) == Some("  ")
         })
         .map(|line| line.split(' ').next().unwrap())
+        // An example.
+        .filter(|name| *name != "claude-mem")
         .collect();
     assert!(names.len() > 30, "{names:?}");
-    // It takes seconds, so its own test looks at it.
+    // The demo takes seconds, so its own test looks at it.
     let elsewhere = ["demo"];
     for name in names {
         let is_tried = COMMANDS.lines().any(|line| line.split(' ').next() == Some(name))
@@ -229,4 +231,66 @@ fn declining_is_no_error() {
     assert!(shown.contains("[y/N]") && shown.ends_with("cancelled\n"), "{shown}");
     assert!(!shown.contains("error"), "{shown}");
     sandbox.run(&["show", "1"]).ok();
+}
+
+/// An import of many events, made from the export of one.
+fn many_events(sandbox: &Sandbox, count: usize) {
+    sandbox.run(&["remember", &PROMPT.repeat(5)]).ok();
+    let line = sandbox.run(&["export"]).ok().lines().next().unwrap().to_owned();
+    let id = serde_json::from_str::<Value>(&line).unwrap()["id"].as_str().unwrap().to_owned();
+    let other = |number: usize| line.replace(&id, &format!("{}{number:06x}", &id[..id.len() - 6]));
+    let lines: Vec<String> = (0..count).map(other).collect();
+    sandbox.write("many.jsonl", &lines.join("\n"));
+    sandbox.run(&["import", "many.jsonl"]).ok();
+}
+
+#[test]
+fn long_work_shows_percent_rate_and_remaining_time() {
+    let sandbox = Sandbox::new();
+    many_events(&sandbox, 2000);
+    // The export cannot end before its reader reads, which waits for the bar.
+    let pipe = sandbox.home().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let command = sandbox.command(&["export", "--output", "pipe"]);
+    let mut terminal = AtTerminal::start(command, 80, 24);
+    let mut reader = std::fs::File::open(&pipe).unwrap();
+    let mut shown = terminal.read_until("left");
+    let exported = std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
+    let (pieces, code) = terminal.finish();
+    assert!(code == 0 && exported.join().unwrap().unwrap() > 1_000_000);
+    shown += &pieces.concat();
+    assert!(shown.contains("exporting") && shown.contains('%') && shown.contains("/s,"), "{shown}");
+    assert_eq!(too_wide("export", &shown, 80), Vec::<String>::new());
+    assert!(pieces.len() < 200, "{} writes for 2000 events", pieces.len());
+    assert!(pieces.concat().contains("events written to pipe"), "{shown}");
+    let silent = sandbox.run(&["export", "--output", "file"]);
+    assert_eq!(silent.stderr, "2001 events written to file\n");
+}
+
+#[test]
+fn a_provider_that_does_not_answer_is_named_while_it_is_awaited() {
+    let sandbox = remembering();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    sandbox.hook(
+        "new",
+        json!({"session_id": "b", "cwd": "/", "hook_event_name": "UserPromptSubmit",
+        "prompt": "another"})
+        .to_string(),
+    );
+    sandbox.hook(
+        "summary",
+        json!({"session_id": "b", "cwd": "/", "hook_event_name": "Stop",
+        "last_assistant_message": "Done."})
+        .to_string(),
+    );
+    let mut command = sandbox.command(&["distill"]);
+    command.env("CLAUDE_MEM_PROVIDER", "anthropic").env("ANTHROPIC_BASE_URL", &url);
+    command
+        .env("CLAUDE_MEM_ANTHROPIC_API_KEY", "sk-ant-x")
+        .env("CLAUDE_MEM_ANTHROPIC_BASE_URL", &url);
+    let mut terminal = AtTerminal::start(command, 80, 24);
+    terminal.read_until("waiting for anthropic");
+    terminal.read_until("distilling");
 }

@@ -77,7 +77,7 @@ pub use read::{
     segment::{SegmentInfo, SegmentState},
     tail::{Tail, Waker},
 };
-pub use verify::{Report, SegmentReport, quarantine, verify};
+pub use verify::{Report, SegmentReport, quarantine, verify, verify_with};
 pub use write::{
     maintain::{Maintained, maintain},
     sync::sync_is_due,

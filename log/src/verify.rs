@@ -62,6 +62,15 @@ impl Report {
 
 /// Reads every byte of the log and checks every checksum, seal and link. Changes nothing.
 pub fn verify(dir: &Path, options: &Options) -> Result<Report, Error> {
+    verify_with(dir, options, |_| ())
+}
+
+/// As [`verify`]. Calls `progress` with the number of bytes checked, after each segment.
+pub fn verify_with(
+    dir: &Path,
+    options: &Options,
+    mut progress: impl FnMut(u64),
+) -> Result<Report, Error> {
     let directory = Directory::new(dir, Arc::clone(&options.disk));
     // Read before any length: lengths only grow.
     let synced = directory.read_marker(&directory.synced());
@@ -77,6 +86,7 @@ pub fn verify(dir: &Path, options: &Options) -> Result<Report, Error> {
         }
         let is_last = segment.is_active;
         report.segments.push(verify_segment(segment, &mut chain, synced)?);
+        progress(report.bytes());
         if is_last {
             break;
         }

@@ -3,8 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::progress::Progress;
-use claude_mem_core::{app::App, failure::Failure, format, time_arg::When};
+use claude_mem_core::{app::App, failure::Failure, format, progress::Progress, time_arg::When};
 use claude_mem_maintenance::compact::{self, Options, Outcome};
 
 /// Shrink the log and the database
@@ -44,9 +43,9 @@ impl Compact {
             raw_before_us,
         };
         let outcome = {
-            let progress = Progress::new("compacting", PERCENT);
+            let progress = Progress::items("compacting", PERCENT).with_lines();
             compact::run(app, &options, |done, total| {
-                progress.show((done * PERCENT as u64 / total.max(1)) as usize, "%");
+                progress.show(done * PERCENT as u64 / total.max(1), "%");
             })?
         };
         if self.json {

@@ -18,8 +18,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("Integrate", &["mcp", "statusline", "plugin", "eval", "completions", "man"]),
 ];
 
-const EXAMPLES: &str = "\
-  claude-mem                               search while you type
+const EXAMPLES: &str = "  claude-mem                               search while you type
   claude-mem demo                          try it without changing your files
   claude-mem install                       set up Claude Code
   claude-mem search why sqlite             find a memory
@@ -36,7 +35,7 @@ pub(super) fn command() -> Command {
     let [usage, examples, options] =
         ["Usage:", "Examples:", "Options:"].map(|text| title(&command, text));
     command.help_template(format!(
-        "{{about}}\n\n{usage} claude-mem COMMAND\n\n{commands}{examples}\n{EXAMPLES}\n{options}\n{{options}}\n"
+        "{{about}}\n\n{usage} claude-mem [COMMAND]\n\n{commands}{examples}\n{EXAMPLES}\n{options}\n{{options}}\n"
     ))
 }
 

@@ -10,11 +10,11 @@ use clap::Args;
 use claude_mem_projections::Store;
 use serde_json::json;
 
-use super::progress::Progress;
 use claude_mem_core::{
     app::App,
     failure::Failure,
     format::{count, number},
+    progress::Progress,
 };
 use claude_mem_memory::{
     semantic::{Depth, Embedded, embed_missing},
@@ -69,7 +69,9 @@ pub(crate) fn embed(
     let (mut progress, began) = (None, Instant::now());
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     embed_missing(app, store, depth, threads, |done, total, _| {
-        progress.get_or_insert_with(|| Progress::new("embedding", total)).show(done, "memories");
+        progress
+            .get_or_insert_with(|| Progress::items("embedding", total).with_lines())
+            .show(done as u64, "memories");
         began.elapsed() < time_max
     })
 }

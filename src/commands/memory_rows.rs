@@ -87,6 +87,21 @@ pub(super) fn memory_lines(
     rows.iter().map(lines).collect()
 }
 
+/// A row on one line, with its title cut at this width.
+pub(super) fn memory_line(
+    output: &Output,
+    columns: usize,
+    row: &MemoryRow,
+    mark: impl Fn(&str) -> String,
+) -> String {
+    let cells = [&row.id, &row.time, &row.label].map(|cell| plain(cell));
+    let taken: usize = cells.iter().map(|cell| width(cell) + GAP).sum();
+    let title = cut(plain(&row.title).trim(), columns.saturating_sub(taken));
+    let [id, time, label] = cells;
+    let (id, time) = (output.paint("1", &id), output.dim(&time));
+    format!("{id}  {time}  {}  {}", output.paint(row.colour, &label), mark(&title))
+}
+
 /// What a snippet says beyond the title as it is shown. The text of a prompt is both.
 fn beyond(shown_title: &str, snippet: &str) -> Option<String> {
     let start = shown_title.strip_suffix('…').unwrap_or(shown_title);

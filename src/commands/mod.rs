@@ -20,12 +20,12 @@ mod import;
 mod index;
 mod install;
 mod key;
+mod live_search;
 mod log;
 mod man;
 mod mcp;
 mod memory_rows;
 mod plugin;
-mod progress;
 mod projects;
 mod pull;
 mod recall;
@@ -50,7 +50,7 @@ mod viewer;
 mod why;
 mod worker;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 
 use clap::{
     CommandFactory, FromArgMatches, Parser, Subcommand,
@@ -63,6 +63,7 @@ use claude_mem_core::{
     failure::{Failure, nearest},
     os::stderr_columns,
     pager::Pager,
+    progress::Progress,
     safe_text::clean,
     wrap::wrap,
 };
@@ -149,6 +150,16 @@ impl Command {
         !matches!(self, Self::Completions(_) | Self::Demo(_) | Self::Man(_) | Self::Plugin(_))
     }
 
+    /// Whether it ends by itself, and so a user waits for it.
+    fn is_awaited(&self) -> bool {
+        match self {
+            Self::Log(log) => !log.is_endless(),
+            Self::Ship(ship) => !ship.is_endless(),
+            Self::Mcp(_) | Self::Worker(_) | Self::Viewer(_) | Self::Demo(_) => false,
+            _ => true,
+        }
+    }
+
     fn run(self, app: &mut App) -> Result<(), Failure> {
         match self {
             Self::Demo(demo) => demo.run(app),
@@ -204,6 +215,9 @@ impl Command {
 
 /// Runs every command except hooks.
 pub(crate) fn main() -> u8 {
+    if is_live_search() {
+        return finish(App::from_process(true).and_then(|mut app| live_search::run(&mut app)));
+    }
     let parsed = help::command().try_get_matches();
     let command = match parsed.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
         Ok(CommandLine { command: Command::Hook(hook) }) => {
@@ -217,9 +231,23 @@ pub(crate) fn main() -> u8 {
         Err(error) => return explain(&error),
     };
     let outcome = App::from_process(command.uses_data()).and_then(|mut app| {
+        let _working = command.is_awaited().then(|| Progress::until_output("working"));
         let _pager = if command.is_long() { Pager::start(&app.environment) } else { None };
         command.run(&mut app)
     });
+    finish(outcome)
+}
+
+/// Without arguments, a person at a terminal searches. Elsewhere the parser prints the help.
+fn is_live_search() -> bool {
+    let is_dumb = Environment::of_process().get("TERM").is_some_and(|terminal| terminal == "dumb");
+    std::env::args_os().len() == 1
+        && !is_dumb
+        && io::stdin().is_terminal()
+        && io::stdout().is_terminal()
+}
+
+fn finish(outcome: Result<(), Failure>) -> u8 {
     match outcome {
         Ok(()) => 0,
         Err(failure) => report(&failure),

@@ -3,8 +3,8 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{confirm::confirm, progress::Progress};
-use claude_mem_core::{app::App, failure::Failure, format};
+use super::confirm::confirm;
+use claude_mem_core::{app::App, failure::Failure, format, progress::Progress};
 use claude_mem_maintenance::redact::{self, Redacted, Rules};
 
 /// Remove secrets from everything that was recorded
@@ -101,8 +101,9 @@ fn by_rule(found: &Redacted) -> Rules {
 
 fn apply(app: &mut App, is_dry_run: bool) -> Result<Redacted, Failure> {
     const PERCENT: usize = 100;
-    let progress = Progress::new(if is_dry_run { "looking" } else { "replacing" }, PERCENT);
+    let progress =
+        Progress::items(if is_dry_run { "looking" } else { "replacing" }, PERCENT).with_lines();
     redact::redact(app, is_dry_run, |done, total| {
-        progress.show((done * PERCENT as u64 / total.max(1)) as usize, "%");
+        progress.show(done * PERCENT as u64 / total.max(1), "%");
     })
 }

@@ -10,9 +10,10 @@ use claude_mem_log::Log;
 use claude_mem_projections::{EventFilter, Store};
 use serde_json::json;
 
-use super::{confirm::ask, diff::no_generation, progress::Progress};
+use super::{confirm::ask, diff::no_generation};
 use claude_mem_core::{
-    app::App, failure::Failure, format::count, settings::ProviderName, time_arg::Between,
+    app::App, failure::Failure, format::count, progress::Progress, settings::ProviderName,
+    time_arg::Between,
 };
 use claude_mem_distill::{
     self, Estimate, Overrides, Prepared, ReplayRequest, RunReport, adopt, concurrency, dollars,
@@ -166,10 +167,10 @@ impl Replay {
         let is_limited = !self.yes && !is_beyond;
         let threads = self.concurrency.map_or_else(|| concurrency(app), usize::from);
         let total = prepared.estimate.requests;
-        let progress = Progress::new("distilling", total);
+        let progress = Progress::items("distilling", total).with_lines();
         let show = |asked: &RunReport| {
             let spent = asked.spent.tokens_in + asked.spent.tokens_out;
-            progress.show(asked.answered, &format!("requests, {} tokens", tokens(spent)));
+            progress.show(asked.answered as u64, &format!("requests, {} tokens", tokens(spent)));
             true
         };
         prepared.has_progress = true;
@@ -219,16 +220,7 @@ impl Replay {
         asked: &RunReport,
         prepared: Option<&Prepared>,
     ) -> Result<(), Failure> {
-        let total = store.counts()?;
-        let total = (total.tool_uses + total.prompts) as usize;
-        let progress = Progress::new("indexing", total);
-        let is_large = total > 10_000;
-        let folded = store.rebuild(log, |folded| {
-            if is_large {
-                progress.show(folded.events as usize, "events");
-            }
-        })?;
-        drop(progress);
+        let folded = store::rebuild(store, log)?;
         let counts = store.counts()?;
         if self.json {
             app.output.json(&json!({

@@ -6,12 +6,13 @@ use clap::Args;
 use claude_mem_log::Id;
 use serde_json::json;
 
-use super::{progress::Progress, ship};
+use super::ship;
 use claude_mem_core::{
     app::App,
     failure::Failure,
     format::{bytes, count},
     paths::Paths,
+    progress::Progress,
     time_arg::When,
 };
 use claude_mem_memory::store;
@@ -72,8 +73,8 @@ impl Restore {
             let request =
                 RestoreRequest { data: &paths.data, host, until, is_salvage: self.salvage };
             let show = |done: u64, total: u64| {
-                let begin = || Progress::new("restoring", (total >> 20) as usize);
-                progress.get_or_init(begin).show((done >> 20) as usize, "MB");
+                let begin = || Progress::bytes("restoring", total).with_lines();
+                progress.get_or_init(begin).show(done, "bytes");
             };
             restore(&remote, request, show).await
         })?;

@@ -40,6 +40,11 @@ pub(crate) struct Ship {
 }
 
 impl Ship {
+    /// Whether it runs until interrupted.
+    pub(crate) fn is_endless(&self) -> bool {
+        self.follow
+    }
+
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let place = place(app, "--to", self.to.as_deref())?;
         let mut shipper =

@@ -163,18 +163,36 @@ fn print(
     events: &[Recorded],
     related: &[RelatedMemory],
 ) -> Result<(), Failure> {
-    let mut text = heading(details, &app.output);
-    body(&mut text, &app.output, &details.body);
-    let related = related.iter().map(|other| format!("{}  {}", other.id, other.title));
-    many(&mut text, &app.output, "related", &related.collect::<Vec<_>>());
-    // An event that a compaction erased is named by its kind alone.
-    let recorded = sources(app, &details.provenance).unwrap_or_default();
-    provenance(&mut text, &app.output, details, &recorded);
-    usage(&mut text, &app.output, details.usage.unwrap_or_default());
+    let mut text = whole(app, details, related);
     for event in events {
         let _ = write!(text, "\n{}", log::show::whole(event, &app.output));
     }
     app.output.line(text.trim_end())
+}
+
+/// A memory with related ones and its provenance.
+pub(super) fn text(app: &App, store: &Store, details: &MemoryDetails) -> String {
+    let related = related(app, store, details.name, &details.project).unwrap_or_default();
+    whole(app, details, &related)
+}
+
+fn whole(app: &App, details: &MemoryDetails, related: &[RelatedMemory]) -> String {
+    let output = &app.output;
+    let mut text = brief(details, output);
+    let related = related.iter().map(|other| format!("{}  {}", other.id, other.title));
+    many(&mut text, output, "related", &related.collect::<Vec<_>>());
+    // An event that a compaction erased is named by its kind alone.
+    let recorded = sources(app, &details.provenance).unwrap_or_default();
+    provenance(&mut text, output, details, &recorded);
+    usage(&mut text, output, details.usage.unwrap_or_default());
+    text
+}
+
+/// A memory without its provenance.
+pub(super) fn brief(details: &MemoryDetails, output: &Output) -> String {
+    let mut text = heading(details, output);
+    body(&mut text, output, &details.body);
+    text
 }
 
 fn heading(details: &MemoryDetails, output: &Output) -> String {

@@ -15,6 +15,7 @@ use crate::{
     failure::Failure,
     os::{self, columns, stderr_columns},
     paths::{Paths, data_dir},
+    progress,
     safe_text::{clean, write_json},
     settings::Settings,
     wrap,
@@ -81,11 +82,13 @@ impl Output {
     /// Prints one line of data.
     pub fn line(&mut self, text: impl std::fmt::Display) -> Result<(), Failure> {
         let text = wrapped(self.printable(&text.to_string()), self.columns);
+        progress::make_room();
         finish(writeln!(io::stdout().lock(), "{text}"))
     }
 
     /// Prints one JSON object on a line.
     pub fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
+        progress::make_room();
         let mut stdout = io::stdout().lock();
         finish(write_json(&mut stdout, value).and_then(|()| writeln!(stdout)))
     }
@@ -93,12 +96,22 @@ impl Output {
     /// Prints a message for people to stderr.
     pub fn say(&mut self, text: impl std::fmt::Display) {
         let text = wrapped(self.printable(&text.to_string()), self.stderr_columns);
+        progress::make_room();
         // A closed stderr must not stop the work.
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 
+    /// The text without our colours.
+    pub fn unpainted(&self, text: &str) -> String {
+        let Some(mark) = &self.style_mark else { return text.into() };
+        let mut pieces = text.split(mark.as_str());
+        let first = pieces.next().unwrap_or_default();
+        let rest = pieces.map(|piece| piece.split_once(STYLE_END).map_or(piece, |(_, rest)| rest));
+        [first].into_iter().chain(rest).collect()
+    }
+
     /// Removes unsafe characters and inserts our colours.
-    fn printable(&self, text: &str) -> String {
+    pub fn printable(&self, text: &str) -> String {
         let Some(mark) = &self.style_mark else { return clean(text).into_owned() };
         let mut pieces = text.split(mark.as_str());
         let mut printable = clean(pieces.next().unwrap_or_default()).into_owned();
@@ -202,6 +215,7 @@ mod tests {
             coloured.printable(&format!("a\x1b]0;x\x07 {painted} b")),
             "a]0;x \x1b[31m[8mhidden\x1b[0m b"
         );
+        assert_eq!(coloured.unpainted(&painted), "\x1b[8mhid\u{202e}den");
         let forged = "\u{fdd0}guess31\u{fdd1}red";
         assert_eq!(coloured.printable(forged), "guess31red");
         let plain = output(None);

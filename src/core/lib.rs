@@ -11,6 +11,7 @@ pub mod json_edit;
 pub mod os;
 pub mod pager;
 pub mod paths;
+pub mod progress;
 pub mod safe_text;
 pub mod settings;
 pub mod time_arg;

@@ -21,9 +21,9 @@ pub fn cut(line: &str, columns: usize) -> String {
     if width(line) <= columns {
         return line.into();
     }
-    let mut taken = 0;
+    let (mut taken, mut style_end) = (0, None);
     let is_in = |character: &char| {
-        taken += columns_of(*character, &mut None);
+        taken += columns_of(*character, &mut style_end);
         taken < columns
     };
     line.chars().take_while(is_in).chain(['…']).collect()
@@ -129,6 +129,7 @@ mod tests {
             (width("世界"), cut("世界人", 5), fit("世", 4)),
             (4, "世界…".into(), "世  ".into())
         );
+        assert_eq!(cut("\x1b[31mabcde", 4), "\x1b[31mabc…");
         assert_eq!((cut("abcd", 4), cut("abcde", 4)), ("abcd".into(), "abc…".into()));
         assert_eq!(wrap("\x1b[1mone two\x1b[0m three", 7), "\x1b[1mone two\x1b[0m\nthree");
     }

@@ -31,7 +31,7 @@ use crate::{
     request::{DistillRun, RunReport},
     spend::{caps, spent_today},
 };
-use claude_mem_core::{app::App, failure::Failure};
+use claude_mem_core::{app::App, failure::Failure, progress::Progress};
 
 /// How often to check for changes outside of files, such as a newly installed client.
 const RECHECK: Duration = Duration::from_secs(900);
@@ -167,6 +167,7 @@ impl DistillLoop {
     pub fn run_to_end(&mut self) -> Result<RunReport, Failure> {
         let mut total = RunReport::default();
         let Some(parts) = self.parts.clone() else { return Ok(total) };
+        let progress = Progress::items("distilling", self.running.len() + self.queued.len());
         with_progress(&parts.admission, &parts.prompt_set, || {
             while !self.running.is_empty() {
                 // This loop has a sender, too, so the channel is never closed.
@@ -175,6 +176,7 @@ impl DistillLoop {
                     self.queued.clear();
                 }
                 total.add(self.finish(&session, report));
+                progress.advance(1);
                 self.start_queued()?;
             }
             Ok(total)

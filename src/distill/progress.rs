@@ -1,14 +1,14 @@
 //! Progress messages on stderr while a run waits for the provider.
 
 use std::{
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     sync::{Condvar, Mutex, PoisonError},
     thread,
     time::Duration,
 };
 
 use crate::{admission::Admission, asker::PromptSet};
-use claude_mem_core::safe_text::clean;
+use claude_mem_core::{os::stderr_columns, progress::make_room, safe_text::clean, wrap::wrap};
 
 /// Polling interval. A run that ends before the first one prints nothing.
 const POLL: Duration = Duration::from_millis(500);
@@ -50,8 +50,11 @@ pub(super) fn with_progress<T>(
 
 /// Ignores a closed stderr: it must not stop the run.
 fn print(line: &str) {
-    let mut stderr = io::stderr().lock();
-    // There may be a progress bar on this line.
-    let clear = if stderr.is_terminal() { "\r\x1b[K" } else { "" };
-    let _ = writeln!(stderr, "{clear}{}", clean(line));
+    make_room();
+    let line = clean(line);
+    let line = match stderr_columns() {
+        Some(columns) => wrap(&line, columns),
+        None => line.into_owned(),
+    };
+    let _ = writeln!(io::stderr().lock(), "{line}");
 }

@@ -1,6 +1,6 @@
 //! Our own export format: each event as one line of JSON, and its import.
 
-use std::{borrow::Cow, path::Path};
+use std::{borrow::Cow, fs, path::Path};
 
 use claude_mem_events::{Envelope, Event, Id, Recorded};
 use serde::{Deserialize, Serialize, Serializer, ser::Error as _};
@@ -85,9 +85,12 @@ struct Read<'a> {
 pub(super) fn import(sink: &mut Sink<'_>, path: &Path) -> Result<(), Failure> {
     let failed = |error| cannot_read(path, &error);
     let mut lines = Lines::open(path).map_err(failed)?;
-    let mut number = 0;
+    sink.progress.set_total(fs::metadata(path).map_or(0, |found| found.len()));
+    let (mut number, mut read_bytes) = (0, 0);
     while let Some(Line { bytes, .. }) = lines.next().map_err(failed)? {
         number += 1;
+        read_bytes += bytes.map_or(0, <[u8]>::len) as u64 + 1;
+        sink.progress.show(read_bytes, "");
         let Some(bytes) = bytes else {
             sink.refuse("lines that are too long");
             continue;

@@ -7,7 +7,7 @@ use claude_mem_projections::Store;
 use sha2::{Digest, Sha256};
 
 use claude_mem_capture::redaction;
-use claude_mem_core::failure::Failure;
+use claude_mem_core::{failure::Failure, progress::Progress};
 use claude_mem_privacy::Policy;
 
 /// A batch is one write. Hooks wait for it.
@@ -93,13 +93,16 @@ pub struct Sink<'a> {
     /// Ids seen in this run.
     met: HashSet<Id>,
     pub report: Report,
+    /// Bytes of the source, or rows if their number is not known.
+    pub(super) progress: Progress,
 }
 
 impl<'a> Sink<'a> {
     /// The tables must be up to date with the log.
     pub fn new(store: &'a Store, log: Option<EventLog>, scope: Scope, policy: Policy) -> Self {
         let (batch, met, report) = (Vec::new(), HashSet::new(), Report::default());
-        Self { store, log, scope, policy, batch, batch_bytes: 0, met, report }
+        let progress = Progress::bytes("importing", 0);
+        Self { store, log, scope, policy, batch, batch_bytes: 0, met, report, progress }
     }
 
     /// Whether [`add`](Self::add) would add this event.

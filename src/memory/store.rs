@@ -16,6 +16,7 @@ use claude_mem_core::{
     diagnostics::{self, Level},
     failure::Failure,
     format::count,
+    progress::LogProgress,
 };
 
 /// How long a reader waits for new events to be indexed.
@@ -80,17 +81,38 @@ pub fn options(app: &App) -> Result<StoreOptions, Failure> {
 
 /// Folds the whole log, without a time limit.
 pub fn fold(store: &mut Store, log: &Log) -> Result<Folded, Failure> {
-    Ok(store.catch_up(log, |_| ())?)
+    Ok(catch_up(store, log)?)
+}
+
+fn catch_up(store: &mut Store, log: &Log) -> Result<Folded, Error> {
+    let progress = fold_progress(store, log);
+    store.catch_up(log, |folded| progress.show(folded.read))
+}
+
+/// Builds the database anew.
+pub fn rebuild(store: &mut Store, log: &Log) -> Result<Folded, Failure> {
+    let progress = fold_progress(store, log);
+    Ok(store.rebuild(log, |folded| progress.show(folded.read))?)
+}
+
+fn fold_progress(store: &Store, log: &Log) -> LogProgress {
+    LogProgress::new("indexing", log, Some(store.foreign()))
 }
 
 /// Folds for about `time_max`, for readers. An outdated database is left as it is; one built from a
 /// replaced log is wrong, so it is rebuilt.
 pub fn fold_for(store: &mut Store, log: &Log, time_max: Duration) -> Result<FoldState, Error> {
     let began = Instant::now();
-    match store.fold(log, |_| began.elapsed() < time_max)?.state {
+    let progress = fold_progress(store, log);
+    let folded = store.fold(log, |folded| {
+        progress.show(folded.read);
+        began.elapsed() < time_max
+    })?;
+    drop(progress);
+    match folded.state {
         FoldState::NeedsRebuild(
             RebuildReason::OtherLog | RebuildReason::HistoryDiffers | RebuildReason::DamageHealed,
-        ) => Ok(store.catch_up(log, |_| ())?.state),
+        ) => Ok(catch_up(store, log)?.state),
         state => Ok(state),
     }
 }
@@ -195,7 +217,7 @@ fn fold_file(
     let before = store.checkpoint()?.position;
     let state = match time_max {
         Some(time_max) => fold_for(&mut store, log, time_max)?,
-        None => store.catch_up(log, |_| ())?.state,
+        None => catch_up(&mut store, log)?.state,
     };
     if store.checkpoint()?.position != before {
         sync_log(app);
@@ -222,6 +244,6 @@ fn read_without_writing(
     }
     app.output.say(format_args!("note: {refused}; the answer is made from the log alone"));
     let mut store = Store::in_memory_with(options)?;
-    store.catch_up(log, |_| ())?;
+    catch_up(&mut store, log)?;
     Ok(store)
 }

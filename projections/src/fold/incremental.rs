@@ -28,6 +28,8 @@ pub struct Folded {
     pub gaps: Vec<Gap>,
     /// Where reading continues.
     pub position: Seq,
+    /// The end of the last batch, with the number of its host, for progress.
+    pub read: Seq,
     /// Whether there is more to do.
     pub state: FoldState,
 }
@@ -218,6 +220,7 @@ pub(crate) fn fold_within(
         }
     }
     folded.position = Seq::from_raw(own_position(transaction)? as u64);
+    folded.read = Seq::from_raw(batch.place(batch.to) as u64);
     Ok(is_due)
 }
 

@@ -83,6 +83,11 @@ impl Store {
         self.file.as_ref().map(|file| file.path.as_path())
     }
 
+    /// The folder with the logs of other hosts.
+    pub fn foreign(&self) -> &Path {
+        &self.options.foreign
+    }
+
     /// How far the log is folded.
     pub fn checkpoint(&self) -> Result<Checkpoint> {
         let sql = "select log, position, events, at_us from checkpoint";

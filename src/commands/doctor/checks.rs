@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use claude_mem_log::{Log, Options, maintain, verify};
+use claude_mem_log::{Log, Options, maintain};
 use claude_mem_projections::{Error, Store};
 
 use super::{Finding, clients};
-use crate::commands::{ship::runtime, worker::next_start};
+use crate::commands::{ship::runtime, verify::check_log, worker::next_start};
 use claude_mem_capture::Dropped;
 use claude_mem_core::{
     app::App,
@@ -209,7 +209,7 @@ fn log(app: &App) -> Finding {
     if !dir.exists() {
         return Finding::fine(CHECK, "no events yet");
     }
-    match verify(&dir, &Options::default()) {
+    match check_log(&dir) {
         Err(error) => {
             let remedy = "see what can be read with `claude-mem status`";
             Finding::problem(CHECK, error.to_string(), remedy)

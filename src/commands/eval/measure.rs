@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::set::{Document, EvalQuery, Set};
 use crate::commands::index::embed;
-use claude_mem_core::{app::App, failure::Failure, paths::Paths};
+use claude_mem_core::{app::App, failure::Failure, paths::Paths, progress::Progress};
 use claude_mem_memory::{
     search::{ProjectScope, SearchRequest, search},
     semantic::Depth,
@@ -48,7 +48,9 @@ pub(super) fn measure(user: &App, set: &Set, vectors: Option<&Path>) -> Result<F
     }
     let mut sums = [0.0; 4];
     let mut times = Vec::new();
+    let progress = Progress::items("searching", set.queries.len());
     for query in &set.queries {
+        progress.advance(1);
         let request = SearchRequest {
             query: query.text.clone(),
             kinds: vec![Kind::Observation],
@@ -83,6 +85,7 @@ pub(super) fn measure(user: &App, set: &Set, vectors: Option<&Path>) -> Result<F
 /// Observation IDs follow the order of the documents.
 fn load(documents: &[Document]) -> Result<Store, Failure> {
     let mut store = Store::in_memory()?;
+    let progress = Progress::items("indexing", documents.len());
     for (batch, documents) in documents.chunks(BATCH).enumerate() {
         let event = |(at, document): (usize, &Document)| {
             let number = (batch * BATCH + at) as u64 + 1;
@@ -98,6 +101,7 @@ fn load(documents: &[Document]) -> Result<Store, Failure> {
         };
         let events: Vec<Recorded> = documents.iter().enumerate().map(event).collect();
         store.fold_events(&events)?;
+        progress.advance(events.len() as u64);
     }
     Ok(store)
 }

@@ -4,7 +4,7 @@ mod markdown;
 
 use std::{
     collections::HashSet,
-    io::{self, BufWriter, Write},
+    io::{self, BufWriter, IsTerminal as _, Write},
     path::{Path, PathBuf},
 };
 
@@ -15,6 +15,7 @@ use claude_mem_projections::{ExportQuery, Store};
 use claude_mem_core::{
     app::App,
     failure::Failure,
+    progress::LogProgress,
     safe_text::write_json,
     time_arg::Between,
     user_file::{Readers, UserFile},
@@ -60,7 +61,12 @@ impl Export {
         let log = store::open_log(app)?;
         let write = |out: &mut dyn Write| match &store {
             Some(store) if self.format == Format::Markdown => markdown::write(store, &wanted, out),
-            _ => events(&mut EventReader::from(&log, Seq::START), &wanted, out),
+            _ => {
+                // Events at a terminal are shown instead.
+                let is_shown = self.output.is_none() && io::stdout().is_terminal();
+                let progress = (!is_shown).then(|| LogProgress::new("exporting", &log, None));
+                events(&mut EventReader::from(&log, Seq::START), &wanted, progress.as_ref(), out)
+            }
         };
         let written = match &self.output {
             None => {
@@ -148,13 +154,19 @@ impl ExportCounts {
 fn events(
     reader: &mut EventReader,
     wanted: &ExportQuery,
+    progress: Option<&LogProgress>,
     out: &mut dyn Write,
 ) -> Result<ExportCounts, ExportError> {
     let mut written = ExportCounts { what: "events", ..ExportCounts::default() };
     let mut seen = HashSet::new();
     while let Some(met) = reader.next()? {
         let recorded = match met {
-            EventItem::Event(recorded) => recorded,
+            EventItem::Event(recorded) => {
+                if let Some(progress) = progress {
+                    progress.show(recorded.seq);
+                }
+                recorded
+            }
             EventItem::Gap(_) => {
                 written.gaps += 1;
                 continue;

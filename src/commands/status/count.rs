@@ -10,7 +10,7 @@ use claude_mem_log::{GapReason, Item, Log};
 use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
-use claude_mem_core::failure::Failure;
+use claude_mem_core::{failure::Failure, progress::LogProgress};
 
 #[derive(Debug, Default, Serialize)]
 pub(super) struct LogCounts {
@@ -64,6 +64,7 @@ impl LogCounts {
             (HashSet::new(), HashSet::new(), HashSet::new());
         let mut times: Option<(u64, u64)> = None;
         let midnight_us = midnight_us(now);
+        let progress = LogProgress::new("reading the log", log, None);
         let mut reader = log.read_from_start();
         while let Some(item) = reader.next()? {
             let entry = match item {
@@ -73,6 +74,7 @@ impl LogCounts {
                     continue;
                 }
             };
+            progress.show(entry.seq);
             let at = entry.id.time_us();
             times = Some(times.map_or((at, at), |(first, last)| (first.min(at), last.max(at))));
             counted.count(entry.kind, entry.is_tombstone);

@@ -2,11 +2,14 @@
 
 mod remote;
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 use claude_mem_events::Event;
-use claude_mem_log::{Gap, GapReason, Options, Report, quarantine, verify};
+use claude_mem_log::{Gap, GapReason, Log, Options, Report, quarantine, verify_with};
 use claude_mem_projections::Store;
 use serde_json::{Value, json};
 
@@ -14,6 +17,7 @@ use claude_mem_core::{
     app::App,
     failure::Failure,
     format::{bytes, count},
+    progress::Progress,
 };
 use claude_mem_memory::semantic::{CheckedVectors, check_vectors, vectors_directory};
 
@@ -43,7 +47,7 @@ impl Verify {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let dir = app.paths.log();
         let report = match fs::metadata(&dir) {
-            Ok(_) => verify(&dir, &Options::default())?,
+            Ok(_) => check_log(&dir)?,
             // Before the first event there is no log.
             Err(_) => Report::default(),
         };
@@ -81,6 +85,14 @@ impl Verify {
         verdict_of_memory(&memory)?;
         verdict_of_vectors(app, vectors.as_ref())
     }
+}
+
+/// Checks every byte of the log.
+pub(super) fn check_log(dir: &Path) -> Result<Report, claude_mem_log::Error> {
+    let segments = Log::open(dir, Options::default())?.segments()?;
+    let total = segments.iter().map(|segment| segment.bytes).sum();
+    let progress = Progress::bytes("checking", total);
+    verify_with(dir, &Options::default(), |done| progress.show(done, ""))
 }
 
 /// Copies every damaged range to the quarantine, as far as its bytes exist.

@@ -23,7 +23,9 @@ use crate::{
     sink::{Sink, stable_id},
 };
 use claude_mem_capture::{CLAUDE_CODE, Client, bounded, envelope, transcript_rows::Row};
-use claude_mem_core::{app::App, failure::Failure, settings::table::SKIP_TOOLS};
+use claude_mem_core::{
+    app::App, failure::Failure, progress::Progress, settings::table::SKIP_TOOLS,
+};
 
 pub(super) use find::begin_of;
 pub use find::transcript_files;
@@ -85,7 +87,9 @@ fn take_all(
     let mut home = Home::new(app);
     let skipped_tools = app.settings.get(&SKIP_TOOLS);
     let habits = Habits { policy: home.policy, skipped_tools };
+    let progress = Progress::items("importing", sessions.len());
     for session in sessions {
+        progress.advance(1);
         if session.cwd().is_empty() {
             sink.leave_out("sessions without a folder");
             continue;

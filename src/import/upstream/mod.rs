@@ -37,8 +37,13 @@ pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), 
     let source = Source::open(path)?;
     let mut import = Import::new(app, sink, source.origin(path)?);
     import.learn(&source);
+    let mut rows = 0;
     for table in Table::ALL {
-        let read = source.read(table, |row| import.take(table, &row));
+        let read = source.read(table, |row| {
+            rows += 1;
+            import.sink.progress.show(rows, &format!("{rows} rows"));
+            import.take(table, &row)
+        });
         match read {
             Ok(()) => {}
             Err(Problem::Ours(failure)) => return Err(failure),

@@ -19,7 +19,10 @@ use crate::ship::{
     remote::Remote,
     remote_head::{self, Head},
 };
-use claude_mem_core::os::{self, Making as _};
+use claude_mem_core::{
+    os::{self, Making as _},
+    progress::Progress,
+};
 
 /// Attempts per pull, if the remote is compacted meanwhile.
 const ATTEMPTS_MAX: usize = 4;
@@ -110,11 +113,16 @@ impl HostCopy {
             replace(&id, encode_log_id(self.host.0).as_ref())?;
         }
         let segments = head.segments();
+        let missing = |segment: &Segment| {
+            let name = if segment.is_active { "active.log".into() } else { segment.file_name() };
+            segment.bytes.saturating_sub(len(&self.dir.join(name)).unwrap_or(0))
+        };
+        let progress = Progress::bytes("fetching", segments.iter().map(missing).sum());
         let mut bytes = 0;
         for segment in &segments {
             bytes += match segment.is_active {
-                true => self.extend_active(remote, head, segment).await?,
-                false => self.complete_sealed(remote, head, segment).await?,
+                true => self.extend_active(remote, head, segment, &progress).await?,
+                false => self.complete_sealed(remote, head, segment, &progress).await?,
             };
         }
         self.remove_superseded(&segments)?;
@@ -133,6 +141,7 @@ impl HostCopy {
         remote: &Remote,
         head: &Head,
         segment: &Segment,
+        progress: &Progress,
     ) -> Result<u64, Error> {
         let path = self.dir.join(segment.file_name());
         if len(&path) == Some(segment.bytes) {
@@ -146,7 +155,7 @@ impl HostCopy {
             true => active.clone(),
             false => path.clone(),
         };
-        let (draft, bytes) = self.draft(remote, head, segment, &begun).await?;
+        let (draft, bytes) = self.draft(remote, head, segment, &begun, progress).await?;
         if is_growing {
             // Concurrent readers find the segment under one of the two names, never under both.
             let number = self.active_number().unwrap_or(segment.number);
@@ -162,17 +171,18 @@ impl HostCopy {
         remote: &Remote,
         head: &Head,
         segment: &Segment,
+        progress: &Progress,
     ) -> Result<u64, Error> {
         let path = self.dir.join("active.log");
         match self.active_number() {
             Some(number) if number == segment.number => {
-                return self.append(remote, head, segment, &path).await;
+                return self.append(remote, head, segment, &path, progress).await;
             }
             // It was sealed before the first pull, so it already has its final name.
             Some(number) => rename(&path, &self.dir.join(format!("{number:016x}.g00.seg")))?,
             None => {}
         }
-        let (draft, bytes) = self.draft(remote, head, segment, Path::new("")).await?;
+        let (draft, bytes) = self.draft(remote, head, segment, Path::new(""), progress).await?;
         rename(&draft, &path)?;
         Ok(bytes)
     }
@@ -185,6 +195,7 @@ impl HostCopy {
         head: &Head,
         segment: &Segment,
         begun: &Path,
+        progress: &Progress,
     ) -> Result<(PathBuf, u64), Error> {
         let draft = self.dir.join(format!("{}.part", segment.file_name()));
         let failed = |error| Error::io("write", &draft, error);
@@ -201,6 +212,7 @@ impl HostCopy {
         let mut bytes = 0;
         let read = head.read(remote, segment, from, |_, more| {
             bytes += more.len() as u64;
+            progress.advance(more.len() as u64);
             file.write_all(more).map_err(failed)
         });
         read.await?;
@@ -219,6 +231,7 @@ impl HostCopy {
         head: &Head,
         segment: &Segment,
         path: &Path,
+        progress: &Progress,
     ) -> Result<u64, Error> {
         let from = len(path).unwrap_or(0);
         if from > segment.bytes {
@@ -227,6 +240,7 @@ impl HostCopy {
         let mut more = Vec::new();
         let read = head.read(remote, segment, from, |_, bytes| {
             more.extend_from_slice(bytes);
+            progress.advance(bytes.len() as u64);
             Ok(())
         });
         read.await?;

@@ -24,6 +24,7 @@ use claude_mem_core::{
     environment::Environment,
     os,
     paths::Paths,
+    progress::Progress,
     settings::{Settings, table},
 };
 
@@ -407,13 +408,21 @@ impl Shipper {
     ) -> Result<Attempt, Error> {
         let newest = self.head.as_ref().map(|head| (head.manifest.number, self.run_packed_bytes));
         let mut segments = Vec::new();
+        let missing = |planned: &PlannedSegment| match planned {
+            PlannedSegment::Same(_) => 0,
+            PlannedSegment::New { here, there } => {
+                let there = there.as_ref().filter(|_| !is_repair);
+                here.bytes - there.map_or(0, |there| there.bytes.min(here.bytes))
+            }
+        };
+        let progress = &Progress::bytes("uploading", planned.iter().map(missing).sum());
         for planned in planned {
             segments.push(match planned {
                 PlannedSegment::Same(segment) => segment,
                 PlannedSegment::New { here, there } => {
                     let there = there.filter(|_| !is_repair);
                     let is_local = self.limit.is_some();
-                    let put = Uploader { remote: &self.remote, host, newest, is_local };
+                    let put = Uploader { remote: &self.remote, host, newest, is_local, progress };
                     put.segment(&here, there.as_ref(), shipped).await?
                 }
             });

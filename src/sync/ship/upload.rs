@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use claude_mem_core::progress::Progress;
 use tokio::task::JoinHandle;
 
 use crate::ship::{
@@ -29,6 +30,7 @@ pub(super) struct Uploader<'a> {
     pub(super) newest: Option<(u64, Option<u64>)>,
     /// Whether the remote is on this disk: then fewer files matter more than fewer bytes written.
     pub(super) is_local: bool,
+    pub(super) progress: &'a Progress,
 }
 
 impl Uploader<'_> {
@@ -89,6 +91,7 @@ impl Uploader<'_> {
             let (part, put) = task.await.map_err(|error| remote_head::stopped(&error))??;
             shipped.objects += u64::from(put > 0);
             shipped.put_bytes += put;
+            self.progress.advance(part.to - part.from);
             parts.push(part);
         }
         Ok(())

@@ -244,6 +244,12 @@ pub fn columns() -> Option<usize> {
     columns_of(io::stdout())
 }
 
+/// The height of the terminal on stdout.
+pub fn rows() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_row)).filter(|rows| *rows > 0)
+}
+
 /// The width of the terminal on stderr.
 pub fn stderr_columns() -> Option<usize> {
     columns_of(io::stderr())

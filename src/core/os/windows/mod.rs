@@ -231,6 +231,12 @@ pub fn columns() -> Option<usize> {
     columns_of(io::stdout())
 }
 
+/// How many rows the terminal has that stdout is.
+pub fn rows() -> Option<usize> {
+    let (_, height) = terminal_size::terminal_size_of(io::stdout())?;
+    Some(usize::from(height.0)).filter(|rows| *rows > 0)
+}
+
 /// How many columns the terminal has that stderr is.
 pub fn stderr_columns() -> Option<usize> {
     columns_of(io::stderr())

@@ -1,0 +1,304 @@
+//! `claude-mem` alone at a terminal: search while you type.
+//!
+//! Each key searches by words, as the viewer does while typing. What is near by meaning is added below after a short
+//! pause, because embedding a query takes longer than a key should. So no row moves under the cursor.
+
+mod screen;
+
+use std::{
+    env, io,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use claude_mem_projections::{
+    Store,
+    details::MemoryDetails,
+    search::{Hit, MemoryId, Query, SearchResults},
+};
+use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use screen::{Frame, Screen};
+
+use super::{
+    memory_rows::{MemoryRow, memory_line},
+    recall::{ago, colour, label, marked},
+    show,
+};
+use claude_mem_core::{app::App, failure::Failure, safe_text::clean, wrap::wrap};
+use claude_mem_memory::{
+    search::{SearchRequest, matches, search},
+    store,
+};
+
+/// Without a key for this long, the query is searched by meaning, too.
+const PAUSE: Duration = Duration::from_millis(400);
+/// How often to look for a new size of the terminal, where it is not announced.
+const IDLE: Duration = Duration::from_secs(60);
+/// Each costs a fraction of a millisecond at every key.
+const HITS_MAX: usize = 40;
+/// With fewer rows there is no preview.
+const PREVIEW_ROWS_MIN: usize = 14;
+
+const KEYS: &str = "Enter show · ↑↓ move · ^Y copy · ^O viewer · Esc leave";
+const KEYS_OPEN: &str = "↑↓ scroll · y copy · o viewer · Esc back";
+
+/// Runs until the user leaves.
+pub(super) fn run(app: &mut App) -> Result<(), Failure> {
+    let store = store::read_folded(app)?;
+    let mut live = LiveSearch::new(app, &store);
+    live.find()?;
+    let failed = |error: io::Error| Failure::new(format!("the terminal cannot be used: {error}"));
+    let mut screen = Screen::open().map_err(failed)?;
+    loop {
+        let frame = live.frame(Screen::size());
+        screen.draw(&frame).map_err(failed)?;
+        if !event::poll(if live.lacks_meaning { PAUSE } else { IDLE }).map_err(failed)? {
+            live.add_meaning()?;
+            continue;
+        }
+        let query = live.query.clone();
+        // Keys that were typed during a search are taken together.
+        loop {
+            if let Event::Key(key) = event::read().map_err(failed)?
+                && key.kind != KeyEventKind::Release
+            {
+                match live.key(key) {
+                    Action::Stay => {}
+                    Action::Leave => return Ok(()),
+                    Action::Copy(text) => screen.copy(&text).map_err(failed)?,
+                }
+            }
+            if !event::poll(Duration::ZERO).map_err(failed)? {
+                break;
+            }
+        }
+        if live.query != query {
+            live.find()?;
+        }
+    }
+}
+
+/// What the event loop does after a key.
+enum Action {
+    Stay,
+    Leave,
+    Copy(String),
+}
+
+struct LiveSearch<'a> {
+    app: &'a App,
+    store: &'a Store,
+    query: String,
+    parsed: Query,
+    /// Whether the last search was by words alone.
+    lacks_meaning: bool,
+    hits: Vec<Hit>,
+    found: String,
+    selected: usize,
+    /// The first hit and, in an opened memory, the first line on the screen.
+    top: usize,
+    /// The lines of the opened memory.
+    opened: Option<Vec<String>>,
+    opened_top: usize,
+    message: Option<String>,
+    rows: usize,
+}
+
+impl<'a> LiveSearch<'a> {
+    fn new(app: &'a App, store: &'a Store) -> Self {
+        Self {
+            app,
+            store,
+            query: String::new(),
+            parsed: Query::default(),
+            lacks_meaning: false,
+            hits: Vec::new(),
+            found: String::new(),
+            selected: 0,
+            top: 0,
+            opened: None,
+            opened_top: 0,
+            message: None,
+            rows: 0,
+        }
+    }
+
+    /// Searches by words; the last one may be the start of a word.
+    fn find(&mut self) -> Result<(), Failure> {
+        let found = self.search(true)?;
+        self.found = if found.hits.is_empty() { "no match".into() } else { matches(&found) };
+        (self.parsed, self.hits) = (found.query, found.hits);
+        (self.selected, self.top) = (0, 0);
+        self.lacks_meaning = !self.query.trim().is_empty();
+        Ok(())
+    }
+
+    /// Adds what is near by meaning, below.
+    fn add_meaning(&mut self) -> Result<(), Failure> {
+        if !std::mem::take(&mut self.lacks_meaning) {
+            return Ok(());
+        }
+        let mut more = self.search(false)?.hits;
+        more.retain(|hit| self.hits.iter().all(|known| known.name != hit.name));
+        if !more.is_empty() {
+            self.found = format!("{} and {} by meaning", self.found, more.len());
+        }
+        self.hits.extend(more);
+        Ok(())
+    }
+
+    fn search(&self, is_typing: bool) -> Result<SearchResults, Failure> {
+        let request = SearchRequest {
+            query: self.query.clone(),
+            is_typing,
+            limit: HITS_MAX,
+            ..SearchRequest::default()
+        };
+        Ok(search(self.app, self.store, &request)?.results)
+    }
+
+    fn hit(&self) -> Option<&Hit> {
+        self.hits.get(self.selected)
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Action {
+        self.message = None;
+        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match (key.code, self.opened.is_some()) {
+            (KeyCode::Char('c'), _) if is_control => return Action::Leave,
+            (KeyCode::Char('y'), is_open) if is_control || is_open => return self.copy(),
+            (KeyCode::Char('o'), is_open) if is_control || is_open => self.open_viewer(),
+            (KeyCode::Char('n'), _) if is_control => self.go(1),
+            (KeyCode::Char('p'), _) if is_control => self.go(-1),
+            (KeyCode::Char('u'), false) if is_control => self.query.clear(),
+            (KeyCode::Char('w'), false) if is_control => {
+                let kept = self.query.trim_end().rfind(' ').map_or(0, |space| space + 1);
+                self.query.truncate(kept);
+            }
+            (KeyCode::Down, _) => self.go(1),
+            (KeyCode::Up, _) => self.go(-1),
+            (KeyCode::PageDown | KeyCode::Char(' '), true) | (KeyCode::PageDown, false) => {
+                self.go(self.page());
+            }
+            (KeyCode::PageUp, _) => self.go(-self.page()),
+            (KeyCode::Home, _) => self.go(isize::MIN),
+            (KeyCode::End, _) => self.go(isize::MAX),
+            (KeyCode::Enter, false) => self.opened = self.whole(),
+            (KeyCode::Esc | KeyCode::Backspace | KeyCode::Char('q'), true) => self.opened = None,
+            (KeyCode::Esc, false) => return Action::Leave,
+            (KeyCode::Backspace, false) => {
+                self.query.pop();
+            }
+            (KeyCode::Char(letter), false) if !is_control => self.query.push(letter),
+            _ => {}
+        }
+        if self.opened.is_none() {
+            self.opened_top = 0;
+        }
+        Action::Stay
+    }
+
+    fn page(&self) -> isize {
+        (self.rows / 2).max(1) as isize
+    }
+
+    fn go(&mut self, by: isize) {
+        let (at, end) = match &self.opened {
+            Some(lines) => {
+                (&mut self.opened_top, lines.len().saturating_sub(self.rows.saturating_sub(2)))
+            }
+            None => (&mut self.selected, self.hits.len().saturating_sub(1)),
+        };
+        *at = at.saturating_add_signed(by).min(end);
+    }
+
+    fn details(&self) -> Option<MemoryDetails> {
+        let name: MemoryId = self.hit()?.name;
+        self.store.details(&[name]).ok()?.pop()
+    }
+
+    /// The selected memory as `claude-mem show` prints it.
+    fn whole(&self) -> Option<Vec<String>> {
+        let details = self.details()?;
+        let text = show::text(self.app, self.store, &details);
+        Some(self.app.output.printable(&text).lines().map(ToOwned::to_owned).collect())
+    }
+
+    fn copy(&mut self) -> Action {
+        let Some(details) = self.details() else { return Action::Stay };
+        let text = self.app.output.unpainted(&show::brief(&details, &self.app.output));
+        self.message = Some(format!("copied {}", details.name));
+        Action::Copy(clean(text.trim_end()).into_owned())
+    }
+
+    /// Opens the selected memory in the viewer, in a process of its own: it prints, and may have to start the worker.
+    fn open_viewer(&mut self) {
+        let page = self.hit().map(|hit| hit.name.to_string());
+        let ran = env::current_exe().and_then(|program| {
+            Command::new(program).arg("viewer").args(page).stdin(Stdio::null()).output()
+        });
+        self.message = Some(match ran {
+            Ok(ran) => {
+                let said = [ran.stdout, ran.stderr].concat();
+                let said = String::from_utf8_lossy(&said).into_owned();
+                clean(said.lines().next().unwrap_or("opened the viewer")).into_owned()
+            }
+            Err(error) => format!("the viewer cannot be opened: {error}"),
+        });
+    }
+
+    /// Everything on the screen.
+    fn frame(&mut self, (columns, rows): (usize, usize)) -> Frame {
+        self.rows = rows;
+        let output = &self.app.output;
+        let keys = if self.opened.is_some() { KEYS_OPEN } else { KEYS };
+        let last = self.message.clone().unwrap_or_else(|| keys.to_owned());
+        let last = output.printable(&output.dim(&last));
+        if let Some(opened) = &self.opened {
+            let text = opened.iter().map(|line| wrap(line, columns)).collect::<Vec<_>>().join("\n");
+            let lines: Vec<String> = text.lines().map(ToOwned::to_owned).collect();
+            self.opened_top = self.opened_top.min(lines.len().saturating_sub(1));
+            let body = lines.into_iter().skip(self.opened_top).take(rows.saturating_sub(1));
+            return Frame { lines: body.collect(), last, cursor: None };
+        }
+        let room = rows.saturating_sub(2);
+        let list_rows = if rows < PREVIEW_ROWS_MIN { room } else { room / 2 };
+        self.top = self.top.min(self.selected).max((self.selected + 1).saturating_sub(list_rows));
+        let prompt = format!("> {}", clean(&self.query));
+        let cursor = claude_mem_core::wrap::width(&prompt).min(columns.saturating_sub(1));
+        let found = output.printable(&output.dim(&format!("   {}", self.found)));
+        let mut lines = vec![format!("{prompt}{found}")];
+        let now = self.app.clock.now();
+        let visible = self.hits.iter().enumerate().skip(self.top).take(list_rows);
+        let width = self.hits.iter().map(|hit| hit.name.to_string().len()).max().unwrap_or(0);
+        for (at, hit) in visible {
+            let row = MemoryRow {
+                id: format!("{:>width$}", hit.name.to_string()),
+                time: format!("{:>3}", ago(hit.at_us, now)),
+                label: format!("{:9}", label(hit)),
+                colour: colour(hit),
+                title: hit.marked_title(),
+                ..MemoryRow::default()
+            };
+            let sign = if at == self.selected { "▶ " } else { "  " };
+            let mark = |text: &str| match at == self.selected {
+                true => output.paint("1", text),
+                false => marked(&self.parsed, text, output),
+            };
+            let line = memory_line(output, columns.saturating_sub(2), &row, mark);
+            lines.push(format!("{sign}{}", output.printable(&line)));
+        }
+        if self.hits.is_empty() && self.query.is_empty() {
+            lines.push("no memories yet; `claude-mem install` sets up recording".to_owned());
+        }
+        if rows >= PREVIEW_ROWS_MIN {
+            lines.resize(list_rows + 1, String::new());
+            lines.push(output.printable(&output.dim(&"─".repeat(columns))));
+            let preview = self.details().map(|details| show::brief(&details, output));
+            let preview = wrap(&output.printable(&preview.unwrap_or_default()), columns);
+            let left = rows.saturating_sub(lines.len() + 1);
+            lines.extend(preview.lines().take(left).map(ToOwned::to_owned));
+        }
+        Frame { lines, last, cursor: Some(cursor) }
+    }
+}

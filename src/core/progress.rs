@@ -1,0 +1,264 @@
+//! Progress of long work: a bar on a terminal, with percent, rate and remaining time.
+//!
+//! Work that ends within half a second shows nothing. Reporting only stores numbers: one thread draws, so that a
+//! million reports write no more than a few hundred, and the bar moves while the work itself reports nothing.
+
+use std::{
+    io::{self, IsTerminal as _, Write as _},
+    path::Path,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use claude_mem_log::{Log, Seq};
+use claude_mem_projections::{host_logs, host_of, local_seq};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::safe_text::clean;
+
+const ITEMS: &str = "{spinner} {prefix} {bar:12} {percent:>3}%  {human_pos}/{human_len}, {per_sec:.0}, {eta} left {wide_msg}";
+const BYTES: &str = "{spinner} {prefix} {bar:12} {percent:>3}%  {decimal_bytes}/{decimal_total_bytes}, \
+     {decimal_bytes_per_sec}, {eta} left {wide_msg}";
+const UNKNOWN: &str = "{spinner} {prefix} {elapsed} {wide_msg}";
+/// Shorter work shows nothing.
+const DELAY: Duration = Duration::from_millis(500);
+const REDRAW: Duration = Duration::from_millis(200);
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Items,
+    Bytes,
+}
+
+/// A task in progress. Dropping it removes its bar.
+#[derive(Debug)]
+pub struct Progress {
+    task: Arc<Task>,
+    /// Without a terminal: a line on stderr for every tenth.
+    has_lines: bool,
+    tenths: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Task {
+    name: String,
+    unit: Unit,
+    started: Instant,
+    /// Until something is printed: the output itself shows that work goes on.
+    is_until_output: bool,
+    done: AtomicU64,
+    total: AtomicU64,
+    note: Mutex<String>,
+}
+
+impl Progress {
+    /// Starts a task of `total` steps; 0 if the number is not known.
+    pub fn items(name: &str, total: usize) -> Self {
+        Self::start(name, Unit::Items, total as u64, false)
+    }
+
+    /// Starts a task that reads or writes `total` bytes.
+    pub fn bytes(name: &str, total: u64) -> Self {
+        Self::start(name, Unit::Bytes, total, false)
+    }
+
+    /// Shows that a command is running, until it prints something.
+    pub fn until_output(name: &str) -> Self {
+        Self::start(name, Unit::Items, 0, true)
+    }
+
+    fn start(name: &str, unit: Unit, total: u64, is_until_output: bool) -> Self {
+        let task = Arc::new(Task {
+            name: name.to_owned(),
+            unit,
+            started: Instant::now(),
+            is_until_output,
+            done: AtomicU64::new(0),
+            total: AtomicU64::new(total),
+            note: Mutex::default(),
+        });
+        if io::stderr().is_terminal() {
+            board().add(&task);
+        }
+        Self { task, has_lines: false, tenths: AtomicU64::new(0) }
+    }
+
+    /// Without a terminal, prints a line for every tenth.
+    #[must_use]
+    pub fn with_lines(mut self) -> Self {
+        self.has_lines = true;
+        self
+    }
+
+    /// Shows that `done` steps or bytes are finished, with a note.
+    pub fn show(&self, done: u64, note: &str) {
+        self.task.done.store(done, Ordering::Relaxed);
+        let note = clean(note);
+        if self.has_lines && !io::stderr().is_terminal() {
+            let total = self.task.total.load(Ordering::Relaxed);
+            let tenths = done * 10 / total.max(1);
+            if self.tenths.swap(tenths, Ordering::Relaxed) != tenths {
+                // A closed stderr must not stop the work.
+                let name = &self.task.name;
+                let _ = writeln!(io::stderr().lock(), "{name}: {done} of {total} {note}");
+            }
+            return;
+        }
+        let mut shown = lock(&self.task.note);
+        if *shown != note {
+            *shown = note.into_owned();
+        }
+    }
+
+    /// Shows that this many more steps or bytes are finished.
+    pub fn advance(&self, more: u64) {
+        self.task.done.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// Corrects the number of steps or bytes.
+    pub fn set_total(&self, total: u64) {
+        self.task.total.store(total, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        board().remove(&self.task);
+    }
+}
+
+/// Removes the bar from the screen before something is printed. A task in progress draws it again.
+pub fn make_room() {
+    let mut board = board();
+    board.clear();
+    board.tasks.retain(|task| !task.is_until_output);
+}
+
+/// Tasks in progress. The one that started last is drawn.
+#[derive(Debug)]
+struct Board {
+    tasks: Vec<Arc<Task>>,
+    drawn: Option<(Arc<Task>, ProgressBar)>,
+}
+
+static BOARD: Mutex<Board> = Mutex::new(Board { tasks: Vec::new(), drawn: None });
+/// Whether the thread that draws is running.
+static IS_DRAWING: AtomicBool = AtomicBool::new(false);
+
+impl Board {
+    fn add(&mut self, task: &Arc<Task>) {
+        self.tasks.push(Arc::clone(task));
+        if !IS_DRAWING.swap(true, Ordering::Relaxed) {
+            thread::spawn(draw);
+        }
+    }
+
+    fn remove(&mut self, task: &Arc<Task>) {
+        self.tasks.retain(|other| !Arc::ptr_eq(other, task));
+        if self.drawn.as_ref().is_some_and(|(drawn, _)| Arc::ptr_eq(drawn, task)) {
+            self.clear();
+        }
+    }
+
+    fn clear(&mut self) {
+        if let Some((_, bar)) = self.drawn.take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn redraw(&mut self) {
+        let due = self.tasks.iter().rfind(|task| task.started.elapsed() >= DELAY);
+        let Some(task) = due.cloned() else { return };
+        if self.drawn.as_ref().is_none_or(|(drawn, _)| !Arc::ptr_eq(drawn, &task)) {
+            self.clear();
+            let bar = task.bar();
+            self.drawn = Some((task, bar));
+        }
+        if let Some((task, bar)) = &self.drawn {
+            bar.set_length(task.total.load(Ordering::Relaxed));
+            bar.set_message(lock(&task.note).clone());
+            bar.set_position(task.done.load(Ordering::Relaxed));
+            bar.tick();
+        }
+    }
+}
+
+impl Task {
+    fn bar(&self) -> ProgressBar {
+        let template = match self.unit {
+            _ if self.total.load(Ordering::Relaxed) == 0 => UNKNOWN,
+            Unit::Items => ITEMS,
+            Unit::Bytes => BYTES,
+        };
+        let style = ProgressStyle::with_template(template)
+            .map_or_else(|_| ProgressStyle::default_bar(), |style| style.progress_chars("█▉ "));
+        // Four calls change the bar at each redraw, and draw at most as often as this.
+        let target = ProgressDrawTarget::stderr_with_hz(5);
+        ProgressBar::with_draw_target(None, target)
+            .with_style(style)
+            .with_prefix(self.name.clone())
+            .with_elapsed(self.started.elapsed())
+    }
+}
+
+/// Draws while there are tasks.
+fn draw() {
+    loop {
+        thread::sleep(REDRAW);
+        let mut board = board();
+        if board.tasks.is_empty() {
+            IS_DRAWING.store(false, Ordering::Relaxed);
+            return;
+        }
+        board.redraw();
+    }
+}
+
+fn board() -> MutexGuard<'static, Board> {
+    lock(&BOARD)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Progress of reading logs, by the bytes before a position.
+#[derive(Debug)]
+pub struct LogProgress {
+    progress: Progress,
+    /// Host, number and start of each segment, in the order in which they are read.
+    starts: Vec<(u8, u64, u64)>,
+}
+
+impl LogProgress {
+    /// Progress of reading our own log, and then those of other hosts below a folder. Without a terminal it does
+    /// nothing.
+    pub fn new(name: &str, own: &Log, others: Option<&Path>) -> Self {
+        let (mut starts, mut total) = (Vec::new(), 0);
+        if io::stderr().is_terminal() {
+            let others = others.and_then(|folder| host_logs(folder).ok()).unwrap_or_default();
+            let others = others.iter().map(|other| (other.host.number, &other.log));
+            for (host, log) in [(0, own)].into_iter().chain(others) {
+                for segment in log.segments().unwrap_or_default() {
+                    starts.push((host, segment.number, total));
+                    total += segment.bytes;
+                }
+            }
+        }
+        Self { progress: Progress::bytes(name, total), starts }
+    }
+
+    /// Shows that everything before this position is finished.
+    pub fn show(&self, position: Seq) {
+        let (host, place) = (host_of(position), local_seq(position));
+        let is_before = |start: &&(u8, u64, u64)| start.0 == host && start.1 <= place.segment();
+        if let Some((_, _, before)) = self.starts.iter().rfind(is_before) {
+            self.progress.show(before + place.offset(), "");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! `claude-mem` alone at a terminal: search while you type.
+
+use rustix::process::Signal;
+
+use crate::{
+    sandbox::{AtTerminal, Sandbox},
+    terminal::remembering,
+};
+
+fn start(sandbox: &Sandbox) -> AtTerminal {
+    let mut command = sandbox.command::<&str>(&[]);
+    command.env("NO_COLOR", "1");
+    AtTerminal::start(command, 80, 24)
+}
+
+#[test]
+fn three_letters_find_a_memory_and_enter_shows_it() {
+    let sandbox = remembering();
+    sandbox.run(&["remember", "The \u{1b}]0;walrus\u{7} sleeps in the harbour"]).ok();
+    let mut terminal = start(&sandbox);
+    terminal.read_until("Enter show");
+    terminal.keys("wal");
+    let found = terminal.read_until("> wal   1 match") + &terminal.read_until("Esc leave");
+    assert!(found.contains("sleeps in the harbour"), "{found}");
+    assert!(!found.contains("\u{1b}]0;"), "{found}");
+
+    terminal.keys("\r");
+    let opened = terminal.read_until("Esc back");
+    assert!(opened.contains("user 1:"), "provenance in {opened}");
+    terminal.keys("y");
+    terminal.read_until("\u{1b}]52;c;");
+    terminal.keys("\u{1b}");
+    terminal.read_until("Esc leave");
+    terminal.resize(40, 10);
+    let small = terminal.read_until("^O vie…");
+    assert!(small.contains("walrus"), "{small}");
+    terminal.keys("\u{1b}");
+    let (pieces, code) = terminal.finish();
+    assert!(pieces.concat().contains("\u{1b}[?1049l"), "{pieces:?}");
+    assert_eq!(code, 0);
+}
+
+#[test]
+fn a_signal_restores_the_terminal_and_a_pipe_gets_the_help() {
+    let sandbox = Sandbox::new();
+    let mut terminal = start(&sandbox);
+    terminal.read_until("no memories yet");
+    terminal.signal(Signal::TERM);
+    let (pieces, code) = terminal.finish();
+    assert!(pieces.concat().contains("\u{1b}[?1049l"), "{pieces:?}");
+    assert_eq!(code, 1);
+    assert!(sandbox.run::<&str>(&[]).fails(2).contains("Usage: claude-mem"));
+}
