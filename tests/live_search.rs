@@ -51,3 +51,11 @@ fn a_signal_restores_the_terminal_and_a_pipe_gets_the_help() {
     assert_eq!(code, 1);
     assert!(sandbox.run::<&str>(&[]).fails(2).contains("Usage: claude-mem"));
 }
+
+#[test]
+fn it_ends_with_its_terminal() {
+    let sandbox = Sandbox::new();
+    let mut terminal = start(&sandbox);
+    terminal.read_until("no memories yet");
+    assert_eq!(terminal.hang_up(), 1);
+}

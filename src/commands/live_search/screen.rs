@@ -41,6 +41,11 @@ impl Screen {
             before(panic);
         }));
         restore_on_signal()?;
+        // Not every terminal sends a signal when it closes, and crossterm would read from it for ever.
+        thread::spawn(|| {
+            os::wait_for_hangup();
+            process::exit(1);
+        });
         enable_raw_mode()?;
         let mut screen = Self { out: io::stdout() };
         execute!(screen.out, EnterAlternateScreen)?;

@@ -250,6 +250,21 @@ pub fn rows() -> Option<usize> {
     Some(usize::from(size.ws_row)).filter(|rows| *rows > 0)
 }
 
+/// Returns when the terminal on stdin is gone; never where the system cannot tell.
+pub fn wait_for_hangup() {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let stdin = io::stdin();
+    let mut terminal = [PollFd::new(&stdin, PollFlags::empty())];
+    while !terminal[0].revents().contains(PollFlags::HUP) {
+        let polled = poll(&mut terminal, None);
+        if terminal[0].revents().contains(PollFlags::NVAL)
+            || polled.is_err_and(|error| error != Errno::INTR)
+        {
+            std::thread::park();
+        }
+    }
+}
+
 /// The width of the terminal on stderr.
 pub fn stderr_columns() -> Option<usize> {
     columns_of(io::stderr())

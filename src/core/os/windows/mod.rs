@@ -237,6 +237,13 @@ pub fn rows() -> Option<usize> {
     Some(usize::from(height.0)).filter(|rows| *rows > 0)
 }
 
+/// Returns when the terminal on stdin is gone. Windows ends the processes of a closed console itself.
+pub fn wait_for_hangup() {
+    loop {
+        std::thread::park();
+    }
+}
+
 /// How many columns the terminal has that stderr is.
 pub fn stderr_columns() -> Option<usize> {
     columns_of(io::stderr())

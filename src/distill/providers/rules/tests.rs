@@ -267,7 +267,10 @@ fn every_file_of_a_patch_counts_as_changed() {
     let turn = Turn { cwd: "/p", prompt: "Add one", tools, is_over: true, ..Turn::default() };
     let reply = extract(&turn, &Mode::code(), Verbosity::Normal);
     assert!(reply.contains("a.rs") && reply.contains("b.rs"), "{reply}");
-    assert!(reply.contains("`one`") && reply.contains("`three`"), "{reply}");
+    assert!(
+        reply.contains("`one`") && reply.contains("`fn two() {}` → `fn three() {}`"),
+        "{reply}"
+    );
 }
 
 #[test]
