@@ -22,11 +22,12 @@ fn main() -> ExitCode {
     let is_status_line = first.as_deref().is_some_and(|first| first == commands::statusline::NAME);
     let code = if is_status_line && arguments.len() == 0 {
         commands::statusline::run()
-    } else if let Some(called) = Called::from_arguments(first.as_deref(), arguments) {
-        called.run()
     } else {
-        static_dns::use_hosts_and_dns_only();
-        commands::main()
+        let called = Called::from_arguments(first.as_deref(), arguments);
+        called.and_then(Called::run).unwrap_or_else(|| {
+            static_dns::use_hosts_and_dns_only();
+            commands::main()
+        })
     };
     code.into()
 }

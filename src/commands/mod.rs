@@ -223,7 +223,7 @@ pub(crate) fn main() -> u8 {
         Ok(CommandLine { command: Command::Hook(hook) }) => {
             return match crate::hook::is_at_terminal() {
                 true => hook.explain(),
-                false => crate::hook::run(hook.command()),
+                false => crate::hook::run(hook.command()).unwrap_or(0),
             };
         }
         Ok(CommandLine { command: Command::Statusline(_) }) => return statusline::run(),

@@ -33,8 +33,6 @@ use claude_mem_core::{
 use claude_mem_events::MemoryInjected;
 use claude_mem_install::registered::is_duplicate_of_installed;
 
-use crate::commands;
-
 /// Whether the response was written. A second JSON object on stdout would turn both into plain text.
 static HAS_RESPONDED: AtomicBool = AtomicBool::new(false);
 
@@ -75,7 +73,8 @@ impl Called {
         (!is_help).then(|| Self::Unusable(rest.join(OsStr::new(" "))))
     }
 
-    pub(crate) fn run(self) -> u8 {
+    /// The exit code; `None` leaves the arguments to the parser, as [`run`] does.
+    pub(crate) fn run(self) -> Option<u8> {
         match self {
             Self::Command(command) => run(command),
             Self::Unusable(arguments) => {
@@ -89,7 +88,7 @@ impl Called {
                     );
                     diagnostics::record(&recorder.paths.data, Level::Error, message);
                 }
-                0
+                Some(0)
             }
         }
     }
@@ -100,18 +99,18 @@ pub(crate) fn is_at_terminal() -> bool {
     io::stdin().is_terminal()
 }
 
-/// Runs one hook.
-pub(crate) fn run(hook: HookCommand) -> u8 {
+/// Runs one hook, and gives its exit code. `None` if no hook was meant: a script or an editor ran `claude-mem context`,
+/// without a payload, to see what a session is given.
+pub(crate) fn run(hook: HookCommand) -> Option<u8> {
     respond_even_in_panic(hook);
     let Some(recorder) = Recorder::from_process().filter(|it| !is_duplicate(it, hook)) else {
         respond(hook.client, &Response::default());
-        return 0;
+        return Some(0);
     };
     let input = read_input();
-    // A script or an editor ran `claude-mem context` to see what a session is given.
     let is_context = hook.expected == Some(IncomingKind::SessionStart);
     if is_context && input.bytes().trim_ascii().is_empty() {
-        return commands::main();
+        return None;
     }
     let outcome = recorder.record_hook(hook, &input);
     let client = outcome.client.unwrap_or(hook.client);
@@ -139,7 +138,7 @@ pub(crate) fn run(hook: HookCommand) -> u8 {
     {
         worker_process::start_if_due(&recorder.paths.data);
     }
-    0
+    Some(0)
 }
 
 /// The response to the first prompt of a client that takes no memory at the start of a session: the memory of the
