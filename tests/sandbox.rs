@@ -205,7 +205,7 @@ pub(crate) fn binary() -> &'static Path {
 /// A terminal of our own: the end that shows what is written to it, and the path of the other end.
 pub(crate) fn terminal() -> (fs::File, String) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-    let shown = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    let shown = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&shown).unwrap();
     unlockpt(&shown).unwrap();
     let name = ptsname(&shown, Vec::new()).unwrap().into_string().unwrap();
