@@ -62,6 +62,17 @@ pub struct TextChange {
 }
 
 impl TextChange {
+    /// Reads a file; a missing one is empty.
+    pub fn open(file: &Path) -> Result<Self, Unusable> {
+        let original = match fs::read_to_string(file) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(Unusable::new(file, error)),
+        };
+        let text = original.clone().unwrap_or_default();
+        Ok(Self { file: file.into(), original, text })
+    }
+
     pub fn is_changed(&self) -> bool {
         self.original.as_ref() != Some(&self.text)
     }

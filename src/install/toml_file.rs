@@ -1,6 +1,6 @@
 //! A TOML file of another program, of which single entries are changed and all comments kept.
 
-use std::{fs, io, path::Path};
+use std::path::Path;
 
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, value};
 
@@ -21,16 +21,11 @@ pub(crate) struct TomlFile {
 impl TomlFile {
     /// Reads the file; a missing one is empty.
     pub(crate) fn open(file: &Path) -> Result<Self, Unusable> {
-        let original = match fs::read_to_string(file) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(Unusable::new(file, error)),
-        };
-        let text = original.clone().unwrap_or_default();
-        let document = text
+        let change = TextChange::open(file)?;
+        let document = change
+            .text
             .parse::<DocumentMut>()
             .map_err(|error| Unusable::new(file, format_args!("it is not valid TOML: {error}")))?;
-        let change = TextChange { file: file.into(), original, text };
         Ok(Self { change, document })
     }
 
@@ -141,6 +136,8 @@ impl TomlFile {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -3,7 +3,7 @@
 //! Only what can be changed without understanding the rest is: entries of a top-level key in block style. Other files
 //! are left alone, and the user is shown the entry.
 
-use std::{fs, io, path::Path};
+use std::path::Path;
 
 use claude_mem_core::{NAME, failure::Failure, json_edit::Unusable};
 use serde_json::json;
@@ -45,7 +45,6 @@ impl YamlForm {
 /// A YAML file, open for changes.
 #[derive(Debug)]
 pub(crate) struct YamlFile {
-    original: Option<String>,
     lines: Vec<String>,
     change: TextChange,
 }
@@ -53,20 +52,14 @@ pub(crate) struct YamlFile {
 impl YamlFile {
     /// Reads the file; a missing one is empty.
     pub(crate) fn open(file: &Path) -> Result<Self, Unusable> {
-        let original = match fs::read_to_string(file) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(Unusable::new(file, error)),
-        };
-        let text = original.clone().unwrap_or_default();
-        let lines = text.split_inclusive('\n').map(str::to_owned).collect();
-        let change = TextChange { file: file.into(), original: original.clone(), text };
-        Ok(Self { original, lines, change })
+        let change = TextChange::open(file)?;
+        let lines = change.text.split_inclusive('\n').map(str::to_owned).collect();
+        Ok(Self { lines, change })
     }
 
     /// The file with all changes.
     pub(crate) fn change(self) -> TextChange {
-        TextChange { text: self.lines.concat(), original: self.original, ..self.change }
+        TextChange { text: self.lines.concat(), ..self.change }
     }
 
     /// Adds our entry below a top-level key, or replaces the one that is there.
@@ -187,6 +180,8 @@ fn value_of<'l>(line: &'l str, key: &str) -> &'l str {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const PROGRAM: &str = "/b/claude-mem";
