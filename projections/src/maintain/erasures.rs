@@ -27,18 +27,18 @@ static EMPTY: LazyLock<ReadAhead> = LazyLock::new(ReadAhead::default);
 pub enum Erasure {
     /// It was forgotten.
     Forgotten {
-        /// Whether the whole session was.
+        /// The whole session was forgotten.
         is_whole: bool,
     },
     /// Memories of a reply are gone.
     Reply {
-        /// Whether the reply, or an event that it answers, was forgotten: then nothing of it stays.
+        /// The reply or an event that it answers was forgotten. Nothing of the reply is kept.
         is_forgotten: bool,
-        /// Whether a later generation superseded it.
+        /// A later generation superseded the reply.
         is_superseded: bool,
-        /// The numbers of the observations that remain.
+        /// Numbers of the observations that are kept.
         observations: HashSet<i64>,
-        /// Whether the summary remains.
+        /// The summary is kept.
         has_summary: bool,
     },
     /// A failed request; its text is erased if it was about forgotten events.
@@ -70,8 +70,8 @@ pub(super) struct Facts {
     whole: HashSet<i64>,
     /// Addresses of forgotten memories.
     addresses: HashSet<String>,
-    /// Whether a forgetting names files. Tombstones then keep file names, so that the forgetting
-    /// matches the same events in a rebuild.
+    /// A forgetting names files. Tombstones then keep file names, so that a rebuild forgets the same
+    /// events.
     pub(super) names_files: bool,
 }
 
@@ -107,7 +107,7 @@ impl Store {
         Ok(eraser)
     }
 
-    /// Whether anything in this segment of our own log was forgotten.
+    /// True if a segment of this machine's log contains a forgotten event.
     pub fn has_forgotten_in(&self, segment: u64) -> Result<bool> {
         let (from, to) = (Seq::new(segment, 0), Seq::new(segment + 1, 0));
         let sql = "select exists (select 1 from events
@@ -117,7 +117,7 @@ impl Store {
         Ok(statement.query_row(range, |row| row.get(0))?)
     }
 
-    /// What would be erased if the log were compacted now.
+    /// Runs `look` as if the log had been compacted, then rolls back.
     pub fn try_compaction<T>(
         &self,
         compacted: &LogCompacted,
@@ -216,7 +216,7 @@ impl Facts {
         self.addresses.extend(forgotten.rows);
     }
 
-    /// Whether memories of this reply were forgotten by address or by file.
+    /// True if memories of this reply were forgotten by address or by file.
     fn explains(&self, reply: Id) -> bool {
         let reply = reply.to_string();
         self.names_files
@@ -227,7 +227,7 @@ impl Facts {
 }
 
 impl Eraser {
-    /// Whether nothing in this part of the log is erased.
+    /// True if nothing in this part of the log is erased.
     pub fn is_empty(&self) -> bool {
         self.erasures.is_empty()
     }
@@ -237,19 +237,19 @@ impl Eraser {
         Some((*self.erasures.keys().min()?, *self.erasures.keys().max()?))
     }
 
-    /// Whether anything in it was forgotten.
+    /// True if this part of the log contains a forgotten event.
     fn has_forgotten(&self) -> bool {
         self.erasures.values().any(Erasure::is_forgetting)
     }
 
-    /// Whether anything in these segments was forgotten.
+    /// True if these segments contain a forgotten event.
     pub fn has_forgotten_in(&self, number: u64, number_last: u64) -> bool {
         self.erasures.iter().any(|(seq, erasure)| {
             (number..=number_last).contains(&seq.segment()) && erasure.is_forgetting()
         })
     }
 
-    /// Whether this event was forgotten.
+    /// True if this event was forgotten.
     pub fn is_forgotten(&self, id: Id) -> bool {
         self.facts.forgotten.binary_search(id.as_bytes()).is_ok()
     }
