@@ -60,7 +60,7 @@ macro_rules! files {
     };
 }
 
-static FILES: [File; 44] = files![
+static FILES: [File; 46] = files![
     "api.js",
     "app.js",
     "chart.js",
@@ -75,6 +75,7 @@ static FILES: [File; 44] = files![
     "evidence.js",
     "feed.js",
     "files.js",
+    "filters.css",
     "filters.js",
     "forget.js",
     "format.js",
@@ -89,6 +90,7 @@ static FILES: [File; 44] = files![
     "palette.js",
     "project.js",
     "provenance.js",
+    "replay.css",
     "replay.js",
     "revise.js",
     "router.js",

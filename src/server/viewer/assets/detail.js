@@ -9,7 +9,7 @@ import { provenance } from "./provenance.js";
 import * as revise from "./revise.js";
 import { go, reload, trouble, waiting } from "./router.js";
 import { address, isSame, item, label, marks, story } from "./rows.js";
-import { copyText } from "./selection.js";
+import { copyButton, copyText } from "./selection.js";
 
 const KINDS = { S: "summary", P: "prompt" };
 
@@ -133,12 +133,7 @@ function head(memory, copy, take) {
     h(
       "p",
       { class: "actions" },
-      h(
-        "button",
-        { type: "button", class: "button", "aria-keyshortcuts": "y", on: { click: copy } },
-        icon("copy"),
-        "Copy as Markdown",
-      ),
+      copyButton(copy),
       memory.kind === "observation" && corrections(memory),
       h(
         "button",

@@ -10,6 +10,16 @@ import { complain, toast } from "./toast.js";
 const KINDS = { S: "summary", P: "prompt" };
 const place = (name) => `/api/${KINDS[name[0]] ?? "observation"}/${name.replace(/^\D/, "")}`;
 
+/** A button that copies what the page shows. */
+export function copyButton(copy) {
+  return h(
+    "button",
+    { type: "button", class: "button", "aria-keyshortcuts": "y", on: { click: copy } },
+    icon("copy"),
+    "Copy as Markdown",
+  );
+}
+
 /** Copies text, and says so. */
 export async function copyText(text, notice) {
   try {

@@ -5,7 +5,7 @@ import { count, cut, dayName, duration, hour, inFull, many, tail } from "./forma
 import { icon, mark } from "./icons.js";
 import { sessionMarkdown } from "./markdown.js";
 import { address, isSame, item, label } from "./rows.js";
-import { copyText } from "./selection.js";
+import { copyButton, copyText } from "./selection.js";
 
 export default async function page(main, { wanted }) {
   const id = decodeURIComponent(wanted);
@@ -93,12 +93,7 @@ function head(session, copy, save) {
     h(
       "p",
       { class: "actions" },
-      h(
-        "button",
-        { type: "button", class: "button", "aria-keyshortcuts": "y", on: { click: copy } },
-        icon("copy"),
-        "Copy as Markdown",
-      ),
+      copyButton(copy),
       h("button", { type: "button", class: "button", on: { click: save } }, icon("download"), "Download"),
       session.platform_source === "claude-code" && resume(session),
       h(
