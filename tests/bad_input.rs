@@ -145,10 +145,11 @@ fn pour(sandbox: &Sandbox, bytes: usize) -> Run {
 }
 
 #[test]
-fn ten_megabytes_are_clipped_and_a_hundred_do_no_harm() {
+fn ten_megabytes_are_clipped_and_more_than_is_kept_does_no_harm() {
     let sandbox = Sandbox::new();
     pour(&sandbox, 10 << 20).answer();
-    pour(&sandbox, 100 << 20).answer();
+    // As little above 64 as possible: on a busy machine a hook gives up on much more.
+    pour(&sandbox, 65 << 20).answer();
     let events = sandbox.events();
     assert_eq!(events[0]["kind"], "ToolUsed");
     let output = events[0]["event"]["output"].as_str().unwrap();
@@ -157,7 +158,7 @@ fn ten_megabytes_are_clipped_and_a_hundred_do_no_harm() {
         (&events[1]["kind"], &events[1]["session"]),
         (&json!("InputUnreadable"), &json!("s1"))
     );
-    assert!(events[1]["event"]["bytes"].as_u64().unwrap() > 100 << 20);
+    assert!(events[1]["event"]["bytes"].as_u64().unwrap() > 65 << 20);
     let log = fs::metadata(sandbox.data().join("log/active.log")).unwrap();
     assert!(log.len() < 1 << 20);
 }

@@ -5,6 +5,8 @@ use std::{
     io::{BufRead, BufReader, Write},
     os::unix::net::UnixStream,
     process::{Child, Stdio},
+    thread,
+    time::Duration,
 };
 
 use serde_json::Value;
@@ -89,9 +91,12 @@ impl Lines {
     }
 }
 
-/// Waits for what must come, by looking; a test that waits for nothing fails by its runner's limit.
+/// Waits for what must come, by looking; a test that waits for nothing fails by its runner's limit. The pauses leave
+/// the processor to what is waited for.
 pub(crate) fn until(mut holds: impl FnMut() -> bool) {
+    let mut pause = Duration::from_millis(1);
     while !holds() {
-        std::thread::yield_now();
+        thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(50));
     }
 }
