@@ -8,7 +8,8 @@ thread_local!(static COUNT: Cell<usize> = const { Cell::new(0) });
 /// Hostile fragments: the start of each construct that a parser knows.
 const FRAGMENTS: &str = include_str!("../../tests/fixtures/fragments.json");
 const FRAGMENTS_MIN: usize = 118;
-const SIZES: [usize; 3] = [256 << 10, 1 << 20, 4 << 20];
+/// Up to the longest reply that a provider may give.
+const SIZES: [usize; 3] = [128 << 10, 512 << 10, 2 << 20];
 
 pub(crate) fn add(looks: usize) {
     COUNT.set(COUNT.get() + looks);

@@ -5,10 +5,11 @@
 use claude_mem_privacy::{Policy, redact_json, redact_text, work::Scope};
 
 /// Starts of rules, tags and brackets, and texts that might keep them reading: each is repeated
-/// over megabytes.
+/// over and over.
 const FRAGMENTS: &str = include_str!("../../../tests/fixtures/fragments.json");
 const FRAGMENTS_MIN: usize = 118;
-const SIZES: [usize; 2] = [256 << 10, 1 << 20];
+/// A text that is kept whole, and one that is longer than the longest field.
+const SIZES: [usize; 2] = [128 << 10, 512 << 10];
 /// Far more than any text needs.
 const READ_PER_BYTE_MAX: u64 = 400;
 
