@@ -1,112 +1,28 @@
-//! Converts one transcript, row by row, to the events that hooks would have recorded.
+//! Reads one transcript of Claude Code, row by row.
 
-use std::{borrow::Cow, collections::HashMap, path::Path};
+use std::{borrow::Cow, path::Path};
 
-use claude_mem_events::{
-    Event, Id, PromptSubmitted, SessionStarted, StopScope, Submitter, SummaryRequested, ToolUsed,
-};
+use claude_mem_events::SessionStarted;
 
+use super::turn::{Call, Each, Found, Habits, Outcome, Place, Turn, left_out};
 use crate::sink::stable_id;
 use claude_mem_capture::{
-    MEDIA, Refusal, Remarks,
-    clients::is_our_tool,
-    submitter,
+    Refusal, Remarks, ToolUse,
     transcript_rows::{Block, Row, as_typed, joined},
 };
 use claude_mem_core::failure::Failure;
-use claude_mem_privacy::{Policy, redact_json, redact_text};
-
-/// Settings of the hooks.
-#[derive(Debug)]
-pub(super) struct Habits {
-    pub(super) policy: Policy,
-    pub(super) skipped_tools: Vec<String>,
-}
-
-impl Habits {
-    /// Why a use of this tool is not recorded in this turn, whatever came of it.
-    pub(super) fn reason(&self, tool: &str, is_private: bool) -> Option<&'static str> {
-        if is_private {
-            return Some("in private turns");
-        }
-        if is_our_tool(tool) {
-            return Some("of claude-mem itself");
-        }
-        let is_skipped = self.skipped_tools.iter().any(|skipped| skipped == tool);
-        is_skipped.then_some("of skipped tools")
-    }
-}
-
-/// An event, or a tool use that becomes none.
-pub(super) struct Found<'a> {
-    pub(super) what: &'static str,
-    pub(super) id: Id,
-    /// The branch at that time; empty if unknown.
-    pub(super) branch: &'a str,
-    pub(super) outcome: Outcome<'a>,
-}
-
-pub(super) enum Outcome<'a> {
-    /// Built only if it is new: redaction is most of the work.
-    Event(&'a dyn Fn() -> Event),
-    /// A tool use that hooks would not have recorded, and why.
-    LeftOut(&'static str),
-}
-
-pub(super) type Each<'a> = dyn FnMut(Found<'_>) -> Result<(), Failure> + 'a;
 
 /// State of the conversion.
 #[derive(Debug)]
 pub(super) struct Conversation<'a> {
-    habits: &'a Habits,
     transcript_path: String,
-    /// Calls without a result so far.
-    calls: HashMap<String, Call>,
-    /// The turn's id; empty on older clients.
-    prompt_id: String,
-    /// This turn is private and not stored.
-    is_private: bool,
-    /// A turn was private: what the client sums up later may contain it.
-    was_private: bool,
-    /// The last message of the assistant, if no action followed.
-    last_words: Option<LastWords>,
-    /// What else was said in the turn.
-    remarks: Remarks,
-    /// The last row with a remark, in place of a last message that never came.
-    last_remark: Option<LastWords>,
-}
-
-#[derive(Debug)]
-struct Call {
-    time_us: u64,
-    tool: String,
-    input: String,
-    agent_type: String,
-}
-
-#[derive(Debug)]
-struct LastWords {
-    id: Id,
-    text: String,
-    cwd: String,
-    branch: String,
-    agent_id: String,
-    agent_type: String,
+    turn: Turn<'a>,
 }
 
 impl<'a> Conversation<'a> {
     pub(super) fn new(file: &Path, habits: &'a Habits) -> Self {
-        Self {
-            habits,
-            transcript_path: file.to_string_lossy().into_owned(),
-            calls: HashMap::new(),
-            prompt_id: String::new(),
-            is_private: false,
-            was_private: false,
-            last_words: None,
-            remarks: Remarks::default(),
-            last_remark: None,
-        }
+        let transcript_path = file.to_string_lossy().into_owned();
+        Self { transcript_path, turn: Turn::new(habits) }
     }
 
     pub(super) fn row(&mut self, row: &Row<'_>, each: &mut Each<'_>) -> Result<(), Failure> {
@@ -122,7 +38,7 @@ impl<'a> Conversation<'a> {
             }
             "attachment" => match row.queued_prompt() {
                 Some(prompt) => {
-                    let prompt_id = self.prompt_id.clone();
+                    let prompt_id = self.turn.prompt_id.clone();
                     self.prompt(row, &prompt, &prompt_id, each)
                 }
                 None => Ok(()),
@@ -132,42 +48,12 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Ends the last turn. One that was interrupted has no last message, but what was said in it counts.
+    /// Ends the last turn.
     pub(super) fn end(&mut self, each: &mut Each<'_>) -> Result<(), Failure> {
-        let mut calls: Vec<(String, Call)> = self.calls.drain().collect();
-        calls.sort_by_key(|(id, call)| (call.time_us, id.clone()));
-        for (call_id, call) in calls {
-            let reason = self.habits.reason(&call.tool, self.is_private).unwrap_or(NO_RESULT);
-            let id = stable_id(call.time_us, &["transcript", "call", &call_id]);
-            each(Found { what: "ToolUsed", id, branch: "", outcome: Outcome::LeftOut(reason) })?;
-        }
-        let (mut remarks, last_remark) =
-            (std::mem::take(&mut self.remarks), self.last_remark.take());
-        let words = self.last_words.take();
-        let Some(words) = words.or(last_remark.filter(|_| !remarks.is_empty())) else {
-            return Ok(());
+        let open = |call_id: &str, call: Call| {
+            (stable_id(call.time_us, &["transcript", "call", call_id]), call.tool)
         };
-        if self.is_private {
-            return Ok(());
-        }
-        let policy = self.habits.policy;
-        let remarks = remarks.take(&words.text, policy);
-        let make = || {
-            let is_aside = !words.agent_id.is_empty();
-            let stop = SummaryRequested {
-                scope: if is_aside { StopScope::Subagent } else { StopScope::Turn },
-                last_assistant_message: redact_text(&words.text, policy).text,
-                remarks: remarks.clone(),
-                agent_id: words.agent_id.clone(),
-                agent_type: words.agent_type.clone(),
-                prompt_id: self.prompt_id.clone(),
-                cwd: words.cwd.clone(),
-                ..SummaryRequested::default()
-            };
-            stop.into()
-        };
-        let (id, branch) = (words.id, words.branch.as_str());
-        each(Found { what: "SummaryRequested", id, branch, outcome: Outcome::Event(&make) })
+        self.turn.end(open, each)
     }
 
     fn user(&mut self, row: &Row<'_>, each: &mut Each<'_>) -> Result<(), Failure> {
@@ -178,7 +64,7 @@ impl<'a> Conversation<'a> {
         for result in &results {
             self.tool_used(row, result, told, each)?;
         }
-        if row.is_compaction_summary() && !self.was_private {
+        if row.is_compaction_summary() && !self.turn.was_private() {
             self.remark(row, |remarks| remarks.compacted(&joined(&blocks)));
         }
         if !results.is_empty() || row.is_hidden() {
@@ -186,7 +72,7 @@ impl<'a> Conversation<'a> {
         }
         if row.is_aside() {
             // The assistant's prompt for a subagent; its results still belong to the turn.
-            self.prompt_id = row.prompt_id().into_owned();
+            self.turn.prompt_id = row.prompt_id().into_owned();
             return Ok(());
         }
         let text = joined(&blocks);
@@ -208,30 +94,8 @@ impl<'a> Conversation<'a> {
         each: &mut Each<'_>,
     ) -> Result<(), Failure> {
         let Some(time_us) = row.time_us() else { return Ok(()) };
-        let submitter = submitter(text);
-        let redacted = redact_text(text, self.habits.policy);
-        let is_private = match submitter {
-            Submitter::TaskNotification | Submitter::Teammate => self.is_private,
-            _ => redacted.wholly_private,
-        };
-        // A prompt queued into a private turn is public, and the turn stays private.
-        let is_same_turn = !prompt_id.is_empty() && prompt_id == self.prompt_id;
-        self.is_private = is_private || self.is_private && is_same_turn;
-        self.was_private |= self.is_private;
-        prompt_id.clone_into(&mut self.prompt_id);
-        let make = || {
-            let prompt = match submitter {
-                _ if is_private => String::new(),
-                Submitter::UserMedia => MEDIA.into(),
-                _ => redacted.text.clone(),
-            };
-            let (prompt_id, cwd) = (prompt_id.to_owned(), row.cwd().into_owned());
-            let extra = String::new();
-            PromptSubmitted { prompt, is_private, submitter, prompt_id, cwd, extra }.into()
-        };
         let id = stable_id(time_us, &["transcript", &row.identity()]);
-        let (branch, outcome) = (&*row.branch(), Outcome::Event(&make));
-        each(Found { what: "PromptSubmitted", id, branch, outcome })
+        self.turn.prompt(id, text, prompt_id, &place(row), each)
     }
 
     fn assistant(&mut self, row: &Row<'_>) {
@@ -242,13 +106,12 @@ impl<'a> Conversation<'a> {
                     self.said(row, block.text());
                 }
                 "tool_use" => {
-                    self.last_words = None;
                     self.remark(row, |remarks| remarks.called(&block.call_id()));
                     let tool = block.tool().into_owned();
                     let agent_type = row.agent_type().into_owned();
                     let time_us = row.time_us().unwrap_or_default();
                     let call = Call { time_us, tool, input: block.input().into(), agent_type };
-                    self.calls.insert(block.call_id().into_owned(), call);
+                    self.turn.called(block.call_id().into_owned(), call);
                 }
                 _ => {}
             }
@@ -258,15 +121,8 @@ impl<'a> Conversation<'a> {
     /// Adds to the remarks of the turn. What subagents say is in their reports.
     fn remark(&mut self, row: &Row<'_>, add: impl FnOnce(&mut Remarks)) {
         let Some(time_us) = row.time_us().filter(|_| !row.is_aside()) else { return };
-        add(&mut self.remarks);
-        self.last_remark = Some(LastWords {
-            id: stable_id(time_us, &["transcript", "interrupted", &row.identity()]),
-            text: String::new(),
-            cwd: row.cwd().into_owned(),
-            branch: row.branch().into_owned(),
-            agent_id: String::new(),
-            agent_type: String::new(),
-        });
+        let id = stable_id(time_us, &["transcript", "interrupted", &row.identity()]);
+        self.turn.remark(id, own_place(row), add);
     }
 
     /// In the transcript of a session, an unnamed side chain is another conversation.
@@ -276,14 +132,13 @@ impl<'a> Conversation<'a> {
             return;
         }
         let Some(time_us) = row.time_us() else { return };
-        self.last_words = Some(LastWords {
-            id: stable_id(time_us, &["transcript", "stop", &row.identity()]),
-            text: text.into_owned(),
-            cwd: row.cwd().into_owned(),
-            branch: row.branch().into_owned(),
-            agent_id: agent_id.into_owned(),
-            agent_type: row.agent_type().into_owned(),
-        });
+        let id = stable_id(time_us, &["transcript", "stop", &row.identity()]);
+        let place = Place {
+            agent_id: agent_id.into_owned().into(),
+            agent_type: row.agent_type().into_owned().into(),
+            ..own_place(row)
+        };
+        self.turn.said(id, text.into_owned(), place);
     }
 
     fn tool_used(
@@ -294,12 +149,12 @@ impl<'a> Conversation<'a> {
         each: &mut Each<'_>,
     ) -> Result<(), Failure> {
         let call_id = result.call_id();
-        let Some(call) = self.calls.remove(call_id.as_ref()) else { return Ok(()) };
+        let Some(call) = self.turn.take_call(&call_id) else { return Ok(()) };
         let Some(time_us) = row.time_us() else { return Ok(()) };
         let error = if result.is_error() { row.error_of(result) } else { String::new() };
         let id = stable_id(time_us, &["transcript", &call_id]);
         let refusal = Refusal::of(&error);
-        let reason = match (self.habits.reason(&call.tool, self.is_private), &refusal) {
+        let reason = match (self.turn.reason(&call.tool), &refusal) {
             (None, Some(_)) => Some("rejected or denied"),
             (None, None) if never_ran(&error) => Some("refused by the client"),
             (reason, _) => reason,
@@ -314,42 +169,29 @@ impl<'a> Conversation<'a> {
             self.remark(row, remark);
         }
         if let Some(reason) = reason {
-            return each(Found {
-                what: "ToolUsed",
-                id,
-                branch: "",
-                outcome: Outcome::LeftOut(reason),
-            });
+            return left_out(id, reason, each);
         }
-        let policy = self.habits.policy;
         let prompt_id = match row.prompt_id() {
-            none if none.is_empty() => Cow::Borrowed(self.prompt_id.as_str()),
+            none if none.is_empty() => Cow::Borrowed(self.turn.prompt_id.as_str()),
             prompt_id => prompt_id,
         };
-        let make = || {
-            let input = redact_json(&call.input, policy);
-            let policy = policy.after(input.len());
-            let output = match (result.is_error(), told) {
-                (true, _) => String::new(),
-                (false, told) => redact_json(told.unwrap_or(result.output()), policy),
-            };
-            let used = ToolUsed {
-                tool: redact_text(&call.tool, policy).text,
-                error: redact_text(&error, policy.after(output.len())).text,
-                has_failed: result.is_error(),
-                input,
-                output,
-                tool_use_id: call_id.clone().into_owned(),
-                cwd: row.cwd().into_owned(),
-                agent_id: row.agent_id().into_owned(),
-                agent_type: call.agent_type.clone(),
-                prompt_id: prompt_id.clone().into_owned(),
-                ..ToolUsed::default()
-            };
-            used.into()
+        let (agent_id, agent_type) = (row.agent_id(), call.agent_type.into());
+        let place = Place { agent_id, agent_type, ..place(row) };
+        let output = match result.is_error() {
+            true => "",
+            false => told.unwrap_or(result.output()),
         };
-        let (branch, outcome) = (&*row.branch(), Outcome::Event(&make));
-        each(Found { what: "ToolUsed", id, branch, outcome })
+        let used = ToolUse {
+            tool: call.tool.into(),
+            input: call.input.into(),
+            output: output.into(),
+            error: error.into(),
+            has_failed: result.is_error(),
+            tool_use_id: call_id,
+            prompt_id,
+            ..ToolUse::default()
+        };
+        self.turn.used(id, &used, &place, each)
     }
 
     /// The client compacted the conversation, and the session continued.
@@ -370,8 +212,19 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// The turn, or the transcript, ends before the result.
-pub(super) const NO_RESULT: &str = "without a result";
+/// Where a row of the main conversation belongs.
+fn place<'r>(row: &'r Row<'_>) -> Place<'r> {
+    Place { cwd: row.cwd(), branch: row.branch(), ..Place::default() }
+}
+
+/// The same, to be kept when the row is gone.
+fn own_place(row: &Row<'_>) -> Place<'static> {
+    Place {
+        cwd: row.cwd().into_owned().into(),
+        branch: row.branch().into_owned().into(),
+        ..Place::default()
+    }
+}
 
 /// Hooks do not receive calls with an input that the client refused.
 fn never_ran(error: &str) -> bool {

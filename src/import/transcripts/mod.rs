@@ -7,14 +7,16 @@
 mod conversation;
 mod find;
 mod records;
+mod turn;
 mod turns;
 
 use std::{collections::HashSet, io, path::Path};
 
 use claude_mem_events::{Envelope, Event, Id};
 use claude_mem_projections::Store;
-use conversation::{Conversation, Found, Habits, Outcome};
+use conversation::Conversation;
 use find::Recorded;
+use turn::{Found, Habits, Outcome};
 
 use crate::{
     cannot_read,

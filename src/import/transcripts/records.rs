@@ -14,9 +14,9 @@ use serde_json::Value;
 
 use super::{
     On, PastSession, Walked, cannot_read,
-    conversation::Habits,
     find::{BEGIN_BYTES_MAX, transcript_files},
-    turns::{Place, Turns},
+    turn::{Habits, Place},
+    turns::Turns,
 };
 use crate::lines::{Line, Lines};
 use claude_mem_capture::{
@@ -183,12 +183,12 @@ impl PastSession for Records<'_> {
     fn walk(&self, habits: &Habits, on: &mut On<'_>) -> Result<(), Failure> {
         for part in &self.parts {
             let place = Place {
-                client: self.client.name,
-                cwd: &self.begin.cwd,
-                branch: &self.begin.branch,
-                agent_id: &part.agent_id,
+                cwd: (&self.begin.cwd).into(),
+                branch: (&self.begin.branch).into(),
+                agent_id: (&part.agent_id).into(),
+                ..Place::default()
             };
-            let mut turns = Turns::new(self.past, place, habits);
+            let mut turns = Turns::new(self.past, self.client.name, place, habits);
             let mut row = |line: &[u8], on: &mut On<'_>| {
                 let Ok(timed) = serde_json::from_slice::<Timed>(line) else {
                     return on(Walked::Refused("lines that are no JSON object"));

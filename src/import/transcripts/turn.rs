@@ -1,0 +1,258 @@
+//! The turn that is being read, whatever client recorded it: its open calls, whether it is private, and what was said.
+//! Makes the events that hooks would have recorded.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use claude_mem_events::{
+    Event, Id, PromptSubmitted, StopScope, Submitter, SummaryRequested, ToolUsed,
+};
+
+use claude_mem_capture::{MEDIA, Remarks, ToolUse, clients::is_our_tool, submitter};
+use claude_mem_core::failure::Failure;
+use claude_mem_privacy::{Policy, redact_json, redact_text};
+
+/// Settings of the hooks.
+#[derive(Debug)]
+pub(super) struct Habits {
+    pub(super) policy: Policy,
+    pub(super) skipped_tools: Vec<String>,
+}
+
+/// An event, or a tool use that becomes none.
+pub(super) struct Found<'a> {
+    pub(super) what: &'static str,
+    pub(super) id: Id,
+    /// The branch at that time; empty if unknown.
+    pub(super) branch: &'a str,
+    pub(super) outcome: Outcome<'a>,
+}
+
+pub(super) enum Outcome<'a> {
+    /// Built only if it is new: redaction is most of the work.
+    Event(&'a dyn Fn() -> Event),
+    /// A tool use that hooks would not have recorded, and why.
+    LeftOut(&'static str),
+}
+
+pub(super) type Each<'a> = dyn FnMut(Found<'_>) -> Result<(), Failure> + 'a;
+
+/// Where a row belongs. What is unknown is empty.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Place<'a> {
+    pub(super) cwd: Cow<'a, str>,
+    pub(super) branch: Cow<'a, str>,
+    /// Unless a subagent wrote it, empty.
+    pub(super) agent_id: Cow<'a, str>,
+    pub(super) agent_type: Cow<'a, str>,
+}
+
+/// A call of a tool.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) time_us: u64,
+    pub(super) tool: String,
+    /// JSON.
+    pub(super) input: String,
+    pub(super) agent_type: String,
+}
+
+/// The state of the turn.
+#[derive(Debug)]
+pub(super) struct Turn<'a> {
+    habits: &'a Habits,
+    /// The client's id of the turn; empty if it has none.
+    pub(super) prompt_id: String,
+    /// Calls without a result so far.
+    calls: HashMap<String, Call>,
+    is_private: bool,
+    /// A turn was private: what the client sums up later may contain it.
+    was_private: bool,
+    /// The last message of the assistant, if no action followed.
+    last_words: Option<LastWords<'a>>,
+    /// What else was said.
+    remarks: Remarks,
+    /// The last row with a remark, in place of a last message that never came.
+    last_remark: Option<LastWords<'a>>,
+}
+
+#[derive(Debug)]
+struct LastWords<'a> {
+    id: Id,
+    text: String,
+    place: Place<'a>,
+}
+
+/// The turn, or the record, ends before the result.
+const NO_RESULT: &str = "without a result";
+
+impl<'a> Turn<'a> {
+    pub(super) fn new(habits: &'a Habits) -> Self {
+        Self {
+            habits,
+            prompt_id: String::new(),
+            calls: HashMap::new(),
+            is_private: false,
+            was_private: false,
+            last_words: None,
+            remarks: Remarks::default(),
+            last_remark: None,
+        }
+    }
+
+    /// Why a use of this tool is not recorded, whatever came of it.
+    pub(super) fn reason(&self, tool: &str) -> Option<&'static str> {
+        if self.is_private {
+            return Some("in private turns");
+        }
+        if is_our_tool(tool) {
+            return Some("of claude-mem itself");
+        }
+        let is_skipped = self.habits.skipped_tools.iter().any(|skipped| skipped == tool);
+        is_skipped.then_some("of skipped tools")
+    }
+
+    /// A prompt that begins a turn, or is part of the turn with the same id.
+    pub(super) fn prompt(
+        &mut self,
+        id: Id,
+        text: &str,
+        prompt_id: &str,
+        place: &Place<'_>,
+        each: &mut Each<'_>,
+    ) -> Result<(), Failure> {
+        let submitter = submitter(text);
+        let redacted = redact_text(text, self.habits.policy);
+        let is_private = match submitter {
+            Submitter::TaskNotification | Submitter::Teammate => self.is_private,
+            _ => redacted.wholly_private,
+        };
+        // A prompt queued into a private turn is public, and the turn stays private.
+        let is_same_turn = !prompt_id.is_empty() && prompt_id == self.prompt_id;
+        self.is_private = is_private || self.is_private && is_same_turn;
+        self.was_private |= self.is_private;
+        prompt_id.clone_into(&mut self.prompt_id);
+        let make = || {
+            let prompt = match submitter {
+                _ if is_private => String::new(),
+                Submitter::UserMedia => MEDIA.into(),
+                _ => redacted.text.clone(),
+            };
+            let (prompt_id, cwd) = (prompt_id.to_owned(), place.cwd.to_string());
+            let extra = String::new();
+            PromptSubmitted { prompt, is_private, submitter, prompt_id, cwd, extra }.into()
+        };
+        let (branch, outcome) = (&*place.branch, Outcome::Event(&make));
+        each(Found { what: "PromptSubmitted", id, branch, outcome })
+    }
+
+    /// The assistant said something, which is its last message unless an action follows.
+    pub(super) fn said(&mut self, id: Id, text: String, place: Place<'a>) {
+        self.last_words = Some(LastWords { id, text, place });
+    }
+
+    /// The assistant called a tool.
+    pub(super) fn called(&mut self, call_id: String, call: Call) {
+        self.last_words = None;
+        self.calls.insert(call_id, call);
+    }
+
+    /// Adds to what was said; the id is that of the turn's end if nothing follows.
+    pub(super) fn remark(&mut self, id: Id, place: Place<'a>, add: impl FnOnce(&mut Remarks)) {
+        add(&mut self.remarks);
+        self.last_remark = Some(LastWords { id, text: String::new(), place });
+    }
+
+    /// Whether what the client sums up may contain a private turn.
+    pub(super) fn was_private(&self) -> bool {
+        self.was_private
+    }
+
+    /// Takes the call out that a result belongs to.
+    pub(super) fn take_call(&mut self, call_id: &str) -> Option<Call> {
+        self.calls.remove(call_id)
+    }
+
+    /// A tool was used, with this result.
+    pub(super) fn used(
+        &self,
+        id: Id,
+        used: &ToolUse<'_>,
+        place: &Place<'_>,
+        each: &mut Each<'_>,
+    ) -> Result<(), Failure> {
+        if let Some(reason) = self.reason(&used.tool) {
+            return left_out(id, reason, each);
+        }
+        let policy = self.habits.policy;
+        let make = || {
+            let input = redact_json(&used.input, policy);
+            let policy = policy.after(input.len());
+            // Nothing is no JSON, and would become an empty string of it.
+            let output = match &*used.output {
+                "" => String::new(),
+                output => redact_json(output, policy),
+            };
+            let event = ToolUsed {
+                tool: redact_text(&used.tool, policy).text,
+                error: redact_text(&used.error, policy.after(output.len())).text,
+                has_failed: used.has_failed,
+                input,
+                output,
+                tool_use_id: used.tool_use_id.to_string(),
+                cwd: place.cwd.to_string(),
+                agent_id: place.agent_id.to_string(),
+                agent_type: place.agent_type.to_string(),
+                prompt_id: used.prompt_id.to_string(),
+                ..ToolUsed::default()
+            };
+            event.into()
+        };
+        let (branch, outcome) = (&*place.branch, Outcome::Event(&make));
+        each(Found { what: "ToolUsed", id, branch, outcome })
+    }
+
+    /// Ends the turn. One that was interrupted has no last message, but what was said in it counts. `open` gives the id
+    /// and the tool of a call that has no result.
+    pub(super) fn end(
+        &mut self,
+        open: impl Fn(&str, Call) -> (Id, String),
+        each: &mut Each<'_>,
+    ) -> Result<(), Failure> {
+        let mut calls: Vec<(String, Call)> = self.calls.drain().collect();
+        calls.sort_by_key(|(id, call)| (call.time_us, id.clone()));
+        for (call_id, call) in calls {
+            let (id, tool) = open(&call_id, call);
+            left_out(id, self.reason(&tool).unwrap_or(NO_RESULT), each)?;
+        }
+        let mut remarks = std::mem::take(&mut self.remarks);
+        let last_remark = self.last_remark.take().filter(|_| !remarks.is_empty());
+        let Some(words) = self.last_words.take().or(last_remark) else { return Ok(()) };
+        if self.is_private {
+            return Ok(());
+        }
+        let policy = self.habits.policy;
+        let remarks = remarks.take(&words.text, policy);
+        let place = &words.place;
+        let make = || {
+            let is_subagent = !place.agent_id.is_empty();
+            let stop = SummaryRequested {
+                scope: if is_subagent { StopScope::Subagent } else { StopScope::Turn },
+                last_assistant_message: redact_text(&words.text, policy).text,
+                remarks: remarks.clone(),
+                agent_id: place.agent_id.to_string(),
+                agent_type: place.agent_type.to_string(),
+                prompt_id: self.prompt_id.clone(),
+                cwd: place.cwd.to_string(),
+                ..SummaryRequested::default()
+            };
+            stop.into()
+        };
+        let (id, branch) = (words.id, &*place.branch);
+        each(Found { what: "SummaryRequested", id, branch, outcome: Outcome::Event(&make) })
+    }
+}
+
+/// A tool use that hooks would not have recorded.
+pub(super) fn left_out(id: Id, reason: &'static str, each: &mut Each<'_>) -> Result<(), Failure> {
+    each(Found { what: "ToolUsed", id, branch: "", outcome: Outcome::LeftOut(reason) })
+}
