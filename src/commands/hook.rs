@@ -61,7 +61,7 @@ impl Hook {
         0
     }
 
-    pub(crate) fn command(&self) -> HookCommand {
+    fn command(&self) -> HookCommand {
         let alias = |name, kind| HookCommand { name, client: &CLAUDE_CODE, expected: Some(kind) };
         match self {
             Self::Client(OfClient { client }) => HookCommand::of(client),

@@ -220,12 +220,8 @@ pub(crate) fn main() -> u8 {
     }
     let parsed = help::command().try_get_matches();
     let command = match parsed.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
-        Ok(CommandLine { command: Command::Hook(hook) }) => {
-            return match crate::hook::is_at_terminal() {
-                true => hook.explain(),
-                false => crate::hook::run(hook.command()).unwrap_or(0),
-            };
-        }
+        // What a client runs was recognized before.
+        Ok(CommandLine { command: Command::Hook(hook) }) => return hook.explain(),
         Ok(CommandLine { command: Command::Statusline(_) }) => return statusline::run(),
         Ok(CommandLine { command }) => command,
         Err(error) => return explain(&error),
