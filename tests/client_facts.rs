@@ -145,25 +145,45 @@ fn a_registered_command_works_from_a_path_with_blanks() {
 
 /// Codex replaces more by its start, its end and the name of a file.
 #[test]
-fn codex_is_given_at_most_ten_thousand_bytes() {
+fn codex_is_given_at_most_ten_thousand_bytes_at_the_start_and_with_a_prompt() {
     let mut past = Past::new();
+    // Characters of three bytes, other ones in each title.
+    let title = |number: u32, length: u32| -> String {
+        let letter = |at| char::from_u32(0x4E00 + (number * 197 + at * 31) % 3000);
+        (0..length).filter_map(letter).collect()
+    };
     for number in 0..60 {
-        // Characters of three bytes, other ones in each title.
-        let title =
-            (0..100).filter_map(|at| char::from_u32(0x4E00 + (number * 197 + at * 31) % 3000));
-        let title: String = title.collect();
-        past.observe(&format!("s-{}", number / 6), "discovery", &title, "cart.rs");
+        past.observe(&format!("s-{}", number / 6), "discovery", &title(number, 100), "cart.rs");
     }
-    let maximum = ("CLAUDE_MEM_CONTEXT_TOKENS_MAX", "8000");
-    let given = |client: &str| -> usize {
-        let mut start = payload(&past.sandbox, client, "SessionStart");
-        start["cwd"] = json!(past.root());
+    for number in 0..5 {
+        let walrus = format!("Walrus {}", title(number, 420));
+        past.observe(&format!("w-{number}"), "decision", &walrus, "walrus.rs");
+    }
+    past.sandbox.run(&["index"]).ok();
+    let maximum = [
+        ("CLAUDE_MEM_CONTEXT_TOKENS_MAX", "8000"),
+        ("CLAUDE_MEM_CONTEXT_PROMPT_TOKENS_MAX", "4000"),
+    ];
+    let given = |client: &str, event: &str| -> usize {
+        let mut sent = payload(&past.sandbox, client, event);
+        sent["cwd"] = json!(past.root());
+        sent["session_id"] = json!(format!("{client} {event}"));
+        if event == "UserPromptSubmit" {
+            let fields =
+                if client == "qwen" { &["prompt", "submitted_prompt"][..] } else { &["prompt"] };
+            for field in fields {
+                sent[field] = json!("what was decided about the walrus?");
+            }
+        }
         let arguments = ["hook", "--client", client];
-        let run = past.sandbox.run_with(&arguments, &[maximum], start.to_string());
+        let run = past.sandbox.run_with(&arguments, &maximum, sent.to_string());
         let answer: Value = serde_json::from_str(&run.stdout).unwrap();
         answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap().len()
     };
-    let (codex, other) = (given("codex"), given("qwen"));
-    assert!(codex > 3_000 && codex <= 10_000, "{codex} bytes");
-    assert!(other > 10_000, "there is more to give: {other} bytes");
+    // The page is made anew with less, of the memories for a prompt the last ones are left out.
+    for (event, least) in [("SessionStart", 3_000), ("UserPromptSubmit", 7_000)] {
+        let (codex, other) = (given("codex", event), given("qwen", event));
+        assert!(codex > least && codex <= 10_000, "{event}: {codex} bytes");
+        assert!(other > 10_000, "{event}: there is more to give: {other} bytes");
+    }
 }

@@ -24,7 +24,7 @@ mod unreadable;
 mod unused_start;
 
 pub use build_event::{MEDIA, submitter};
-pub use clients::{CLAUDE_CODE, CODEX, Client, HookCommand, Response};
+pub use clients::{CLAUDE_CODE, CODEX, Client, ContextMax, HookCommand, Response};
 pub use dropped::Dropped;
 pub use envelope::{bounded, envelope};
 pub use exclusion::excluded_by;

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use clap::Args;
 use serde_json::json;
 
-use claude_mem_capture::project::ProjectId;
+use claude_mem_capture::{clients::claude_code::CONTEXT_MAX, project::ProjectId};
 use claude_mem_core::{app::App, failure::Failure, time_arg::When};
 use claude_mem_memory::{
     context::{
@@ -69,6 +69,7 @@ impl Context {
             client: self.client.as_deref(),
             reads_auto_memory: true,
             budget: self.budget,
+            size_max: CONTEXT_MAX,
         };
         let page = compose(&store, &app.settings, &request)?;
         let root = project.root.to_string_lossy();
@@ -78,6 +79,7 @@ impl Context {
             root: &root,
             session: "",
             now,
+            size_max: CONTEXT_MAX,
             given: &|| store.observation_refs(&given.borrow()),
         };
         // In the order of a session: what comes first is not repeated.

@@ -1,6 +1,8 @@
 //! The response to a prompt, a file use or a failed command: the memories that concern it, or nothing.
 
-use claude_mem_capture::{CLAUDE_CODE, IncomingKind, Occasion, Recorder, Response, Subject};
+use claude_mem_capture::{
+    CLAUDE_CODE, ContextMax, IncomingKind, Occasion, Recorder, Response, Subject,
+};
 use claude_mem_core::{
     clock::Clock,
     diagnostics::{self, Level},
@@ -24,13 +26,14 @@ const LOOK_BYTES_MAX: usize = 2 << 20;
 pub(super) fn response(
     recorder: &Recorder,
     occasion: &Occasion,
+    size_max: ContextMax,
 ) -> (Response, Option<MemoryInjected>) {
     let (kind, moment, name) = match occasion.subject {
         Subject::Prompt { .. } => (IncomingKind::Prompt, InjectionMoment::Prompt, "prompt"),
         Subject::File { .. } => (IncomingKind::FileUse, InjectionMoment::File, "file"),
         Subject::Failure { .. } => (IncomingKind::ToolUse, InjectionMoment::Failure, "failure"),
     };
-    let found = memories_for(recorder, occasion).unwrap_or_else(|error| {
+    let found = memories_for(recorder, occasion, size_max).unwrap_or_else(|error| {
         // While another process creates or replaces the database there is no memory to give.
         if !matches!(error, Error::Rebuilding { .. }) {
             let message = format_args!("{name}: no memory was given: {error}");
@@ -47,6 +50,7 @@ pub(super) fn response(
 fn memories_for(
     recorder: &Recorder,
     occasion: &Occasion,
+    size_max: ContextMax,
 ) -> Result<Option<(AddedContext, Vec<ObservationRef>)>, Error> {
     let memory = recorder.paths.memory();
     // Opening a database that does not exist would still create its lock file.
@@ -62,6 +66,7 @@ fn memories_for(
         root: &project.root,
         session,
         now: Clock::new(&recorder.environment).now(),
+        size_max,
         given: &|| {
             let mut known = given(recorder, &store, session)?;
             if reads_auto_memory {

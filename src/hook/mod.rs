@@ -18,7 +18,7 @@ use std::{
 };
 
 use claude_mem_capture::{
-    Client, HookCommand, IncomingKind, Occasion, Recorder, Response, SessionBegun,
+    Client, ContextMax, HookCommand, IncomingKind, Occasion, Recorder, Response, SessionBegun,
     clients::{self, HOOK},
     read_input,
 };
@@ -95,13 +95,13 @@ impl Called {
 }
 
 /// Whether a person typed the command. Clients send the payload through a pipe.
-pub(crate) fn is_at_terminal() -> bool {
+fn is_at_terminal() -> bool {
     io::stdin().is_terminal()
 }
 
 /// Runs one hook, and gives its exit code. `None` if no hook was meant: a script or an editor ran `claude-mem context`,
 /// without a payload, to see what a session is given.
-pub(crate) fn run(hook: HookCommand) -> Option<u8> {
+fn run(hook: HookCommand) -> Option<u8> {
     respond_even_in_panic(hook);
     let Some(recorder) = Recorder::from_process().filter(|it| !is_duplicate(it, hook)) else {
         respond(hook.client, &Response::default());
@@ -114,19 +114,20 @@ pub(crate) fn run(hook: HookCommand) -> Option<u8> {
     }
     let outcome = recorder.record_hook(hook, &input);
     let client = outcome.client.unwrap_or(hook.client);
-    let kind = outcome.kind.filter(|kind| client.context_at.contains(kind));
-    let (response, injected) = match (kind, &outcome.occasion) {
-        (Some(IncomingKind::SessionStart), _) => {
-            session_start::response(&recorder, client, outcome.begun.as_ref())
+    let begun = outcome.begun.as_ref();
+    let size_max = outcome.kind.and_then(|kind| client.context_max(kind));
+    let (response, injected) = match (outcome.kind, &outcome.occasion, size_max) {
+        (Some(IncomingKind::SessionStart), _, Some(size_max)) => {
+            session_start::response(&recorder, client, begun, size_max)
         }
-        (Some(IncomingKind::Prompt), Some(occasion)) if outcome.begun.is_some() => {
-            first_prompt(&recorder, client, outcome.begun.as_ref(), occasion)
+        (Some(IncomingKind::Prompt), Some(occasion), Some(size_max)) if begun.is_some() => {
+            first_prompt(&recorder, client, begun, occasion, size_max)
         }
-        (Some(_), Some(occasion)) => added::response(&recorder, occasion),
+        (_, Some(occasion), Some(size_max)) => added::response(&recorder, occasion, size_max),
         _ => (Response::default(), None),
     };
     respond(client, &response);
-    let begun = outcome.begun.as_ref().map(|begun| &begun.envelope);
+    let begun = begun.map(|begun| &begun.envelope);
     let envelope = begun.or(outcome.occasion.as_ref().map(|occasion| &occasion.envelope));
     if let (Some(injected), Some(envelope)) = (injected, envelope) {
         recorder.record_injection(envelope, injected);
@@ -148,15 +149,17 @@ fn first_prompt(
     client: &Client,
     begun: Option<&SessionBegun>,
     occasion: &Occasion,
+    size_max: ContextMax,
 ) -> (Response, Option<MemoryInjected>) {
-    let (start, injected) = session_start::response(recorder, client, begun);
+    let (start, injected) = session_start::response(recorder, client, begun, size_max);
     if let (Some(injected), Some(begun)) = (injected, begun) {
         recorder.record_injection(&begun.envelope, injected);
     }
-    let (added, injected) = added::response(recorder, occasion);
-    let texts: Vec<String> = [start.context, added.context].into_iter().flatten().collect();
-    let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
-    let context = (!texts.is_empty()).then(|| texts.join("\n\n"));
+    let start = start.context.filter(|text| !text.is_empty()).map(|text| format!("{text}\n\n"));
+    let start = start.unwrap_or_default();
+    let (added, injected) = added::response(recorder, occasion, size_max.after(&start));
+    let text = start + &added.context.unwrap_or_default();
+    let context = Some(text.trim_end().to_owned()).filter(|text| !text.is_empty());
     (Response { context, notice: None, event: Some(IncomingKind::Prompt) }, injected)
 }
 

@@ -13,7 +13,9 @@ use claude_mem_log::{Item, Log, Options};
 use claude_mem_projections::{Error, Store};
 
 use claude_mem_capture::project::ProjectId;
-use claude_mem_capture::{CLAUDE_CODE, Client, IncomingKind, Recorder, Response, SessionBegun};
+use claude_mem_capture::{
+    CLAUDE_CODE, Client, ContextMax, IncomingKind, Recorder, Response, SessionBegun,
+};
 use claude_mem_core::{
     clock::Clock,
     diagnostics::{self, Level},
@@ -37,9 +39,10 @@ pub(super) fn response(
     recorder: &Recorder,
     client: &Client,
     begun: Option<&SessionBegun>,
+    size_max: ContextMax,
 ) -> (Response, Option<MemoryInjected>) {
     let given = begun.map_or_else(Given::default, |begun| {
-        memory_for(recorder, client, begun).unwrap_or_else(|error| {
+        memory_for(recorder, client, begun, size_max).unwrap_or_else(|error| {
             // While another process creates or replaces the database there is no memory to give.
             if !matches!(error, Error::Rebuilding { .. }) {
                 let message = format_args!("context: no memory was given: {error}");
@@ -87,7 +90,12 @@ struct Given {
 /// The memory that fits this session, and a notice about the provider. After a resume the old context is
 /// still in the session's history, so only what other sessions added since is given. After a compaction
 /// the session needs to know where it stands.
-fn memory_for(recorder: &Recorder, client: &Client, begun: &SessionBegun) -> Result<Given, Error> {
+fn memory_for(
+    recorder: &Recorder,
+    client: &Client,
+    begun: &SessionBegun,
+    size_max: ContextMax,
+) -> Result<Given, Error> {
     let log = Log::open(&recorder.paths.log(), Options::default())?;
     let mut store = Store::open_snapshot(&recorder.paths.memory())?;
     let position = store
@@ -119,15 +127,14 @@ fn memory_for(recorder: &Recorder, client: &Client, begun: &SessionBegun) -> Res
         return Ok(Given { loaded, ..Given::default() });
     };
     let project = ProjectId::of(Path::new(root));
-    // A token has about four bytes.
-    let budget = recorder.settings.get(&CONTEXT_TOKENS_MAX).min(client.context_bytes_max / 4);
     let request = Request {
         project: &ProjectId { key: key.clone(), ..project },
         now: Clock::new(&recorder.environment).now(),
         moment,
         client: None,
         reads_auto_memory: client.name == CLAUDE_CODE.name,
-        budget: Some(budget),
+        budget: None,
+        size_max,
     };
     let setup = Setup {
         settings: &recorder.settings,
@@ -136,12 +143,11 @@ fn memory_for(recorder: &Recorder, client: &Client, begun: &SessionBegun) -> Res
     };
     let notice = status::notice(&store, &setup).ok().flatten();
     let mut page = compose(&store, &recorder.settings, &request)?;
-    // Text with more bytes per token than usual.
-    let is_long =
-        |page: &Page| with_tool_names(&page.text, client).len() > client.context_bytes_max;
-    if page.as_ref().is_some_and(is_long) {
-        let request = Request { budget: Some(budget / 2), ..request };
-        page = compose(&store, &recorder.settings, &request)?;
+    let fits = |page: &Page| size_max.holds(&with_tool_names(&page.text, client));
+    if page.as_ref().is_some_and(|page| !fits(page)) {
+        // Letters with more bytes than usual: they take at most twice the room.
+        let request = Request { budget: Some(size_max.tokens() / 2), ..request };
+        page = compose(&store, &recorder.settings, &request)?.filter(fits);
     }
     let loaded = match &page {
         Some(page) => Some(format!(

@@ -10,7 +10,7 @@ use claude_mem_events::StopScope;
 use serde_json::json;
 
 use super::{
-    BASE, Client, Registration, Response, SessionFields,
+    BASE, Client, ContextMax, Registration, Response, SessionFields,
     config::{Config, Dir, HooksForm, ServerFile, ServerForm, TimeoutUnit},
     evidence::Evidence,
     for_event,
@@ -25,6 +25,9 @@ use crate::{
     transcript_rows::{Block, Row, as_typed},
 };
 
+/// It truncates the output of a hook.
+pub const CONTEXT_MAX: ContextMax = ContextMax::JsonUnits(10_000);
+
 pub static CLAUDE_CODE: Client = Client {
     name: "claude-code",
     title: "Claude Code",
@@ -36,10 +39,10 @@ pub static CLAUDE_CODE: Client = Client {
     transcript_line: Some(transcript_line),
     turn_row: Some(turn_row),
     context_at: &[
-        IncomingKind::SessionStart,
-        IncomingKind::Prompt,
-        IncomingKind::FileUse,
-        IncomingKind::ToolUse,
+        (IncomingKind::SessionStart, CONTEXT_MAX),
+        (IncomingKind::Prompt, CONTEXT_MAX),
+        (IncomingKind::FileUse, CONTEXT_MAX),
+        (IncomingKind::ToolUse, CONTEXT_MAX),
     ],
     respond,
     hooks: HOOKS,

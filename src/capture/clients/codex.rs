@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    BASE, Client, Registration, claude_code,
+    BASE, Client, ContextMax, Registration, claude_code,
     config::{Config, Dir, HooksForm, ServerFile, ServerForm, TimeoutUnit},
     evidence::Evidence,
     for_all_tools, for_event, normalize,
@@ -32,7 +32,10 @@ pub static CODEX: Client = Client {
     exit_code: Some(exit_code),
     tool_prefix: "mcp__claude_mem__",
     // More is replaced by its start, its end, and the name of a file.
-    context_bytes_max: 10_000,
+    context_at: &[
+        (IncomingKind::SessionStart, ContextMax::Bytes(10_000)),
+        (IncomingKind::Prompt, ContextMax::Bytes(10_000)),
+    ],
     respond: |response| respond::nested_as(response, "UserPromptSubmit", "PostToolUse"),
     hooks: HOOKS,
     config: Config {

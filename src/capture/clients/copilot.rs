@@ -7,7 +7,7 @@ use claude_mem_events::StopScope;
 use serde_json::Value;
 
 use super::{
-    BASE, Client, Registration, SessionFields, claude_code,
+    BASE, Client, ContextMax, Registration, SessionFields, claude_code,
     config::{Config, Dir, Extra, HooksForm, ServerFile, ServerForm},
     evidence::Evidence,
     for_event,
@@ -76,7 +76,7 @@ pub(super) static VSCODE: Client = Client {
     },
     parse: parse_vscode,
     tool_prefix: "claude-mem-",
-    context_at: &[IncomingKind::SessionStart],
+    context_at: &[(IncomingKind::SessionStart, ContextMax::Unlimited)],
     respond: respond::nested,
     hooks: HOOKS,
     config: Config {

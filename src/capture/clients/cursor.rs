@@ -4,7 +4,7 @@ use claude_mem_events::StopScope;
 use serde_json::Value;
 
 use super::{
-    BASE, Client, Registration, SessionFields,
+    BASE, Client, ContextMax, Registration, SessionFields,
     config::{Config, Dir, HooksForm, ServerFile, ServerForm},
     evidence::Evidence,
     for_event,
@@ -34,7 +34,11 @@ pub(super) static CURSOR: Client = Client {
     transcript_line: Some(transcript_line),
     // The model sees the bare names.
     tool_prefix: "",
-    context_bytes_max: 10_000,
+    // Ten thousand characters.
+    context_at: &[
+        (IncomingKind::SessionStart, ContextMax::Bytes(10_000)),
+        (IncomingKind::Prompt, ContextMax::Bytes(10_000)),
+    ],
     respond: respond::snake_case,
     hooks: HOOKS,
     config: Config {

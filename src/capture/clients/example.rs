@@ -5,7 +5,7 @@
 use claude_mem_events::StopScope;
 use serde_json::Value;
 
-use super::{BASE, Client, Response, SessionFields, evidence::Evidence};
+use super::{BASE, Client, ContextMax, Response, SessionFields, evidence::Evidence};
 use crate::{
     incoming::{
         Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop, ToolUse,
@@ -22,7 +22,7 @@ pub(super) static EXAMPLE: Client = Client {
     parse,
     transcript_line: Some(transcript_line),
     tool_prefix: "claude-mem_",
-    context_at: &[IncomingKind::Prompt],
+    context_at: &[(IncomingKind::Prompt, ContextMax::Bytes(500))],
     respond,
     ..BASE
 };

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::{
-    BASE, CLAUDE_CODE_EVENTS, Client, claude_code,
+    BASE, CLAUDE_CODE_EVENTS, Client, ContextMax, claude_code,
     config::{Config, Dir, HooksForm, ServerFile, ServerForm},
     evidence::Evidence,
     normalize, respond,
@@ -26,7 +26,7 @@ pub(super) static KIMI: Client = Client {
     },
     parse,
     tool_prefix: "mcp__claude-mem__",
-    context_at: &[IncomingKind::Prompt],
+    context_at: &[(IncomingKind::Prompt, ContextMax::Unlimited)],
     respond: respond::plain,
     hooks: CLAUDE_CODE_EVENTS,
     config: Config {

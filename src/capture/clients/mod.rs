@@ -4,6 +4,7 @@ pub mod claude_code;
 mod cline;
 mod codex;
 pub mod config;
+mod context_max;
 mod copilot;
 mod cursor;
 mod droid;
@@ -33,6 +34,7 @@ pub use claude_code::CLAUDE_CODE;
 use claude_mem_core::environment::Environment;
 pub use codex::CODEX;
 use config::{Config, Dir, HooksForm};
+pub use context_max::ContextMax;
 pub use evidence::Evidence;
 pub(crate) use normalize::command_result;
 pub use normalize::patched_files;
@@ -73,11 +75,9 @@ pub struct Client {
     pub exit_code: Option<FindExitCode>,
     /// What the client puts before the names of our MCP server's tools; empty if its model sees the bare names.
     pub tool_prefix: &'static str,
-    /// Events whose response carries memory. If they include prompts and not the start of a session, the first
-    /// prompt brings the memory of the start.
-    pub context_at: &'static [IncomingKind],
-    /// The longest context that the client takes as it is.
-    pub context_bytes_max: usize,
+    /// Events whose response carries memory, each with the most that the client takes. If they include prompts and
+    /// not the start of a session, the first prompt brings the memory of the start.
+    pub context_at: &'static [(IncomingKind, ContextMax)],
     /// Renders a response in the client's own form, as written to stdout.
     pub respond: fn(&Response) -> String,
     /// Hooks that `claude-mem install` registers.
@@ -94,10 +94,15 @@ impl Client {
         hook.alias.map_or_else(|| format!("{HOOK} --client {owner}").into(), Cow::Borrowed)
     }
 
+    /// How much memory the response to an event may carry; `None` if it carries none.
+    pub fn context_max(&self, event: IncomingKind) -> Option<ContextMax> {
+        self.context_at.iter().find(|(at, _)| *at == event).map(|(_, max)| *max)
+    }
+
     /// Whether memory of a session's start is given with its first prompt.
     pub fn starts_with_prompt(&self) -> bool {
-        self.context_at.contains(&IncomingKind::Prompt)
-            && !self.context_at.contains(&IncomingKind::SessionStart)
+        self.context_max(IncomingKind::Prompt).is_some()
+            && self.context_max(IncomingKind::SessionStart).is_none()
     }
 }
 
@@ -117,8 +122,10 @@ const BASE: Client = Client {
     hides_failures: false,
     exit_code: None,
     tool_prefix: "mcp__claude-mem__",
-    context_at: &[IncomingKind::SessionStart, IncomingKind::Prompt],
-    context_bytes_max: usize::MAX,
+    context_at: &[
+        (IncomingKind::SessionStart, ContextMax::Unlimited),
+        (IncomingKind::Prompt, ContextMax::Unlimited),
+    ],
     respond: respond::nested,
     hooks: &[],
     config: Config {

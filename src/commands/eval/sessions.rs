@@ -20,7 +20,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use crate::commands::index::embed;
-use claude_mem_capture::redaction;
+use claude_mem_capture::{clients::claude_code::CONTEXT_MAX, redaction};
 use claude_mem_core::{
     app::App,
     failure::Failure,
@@ -202,12 +202,19 @@ impl Sessions {
             client: None,
             reads_auto_memory: true,
             budget: None,
+            size_max: CONTEXT_MAX,
         };
         let page = compose(store, settings, &request)?;
         let given = || store.observation_refs(page.as_ref().map_or(&[], |page| &page.given));
         let root = project.root.to_string_lossy();
-        let recipient =
-            Recipient { project: &project.key, root: &root, session: "", now, given: &given };
+        let recipient = Recipient {
+            project: &project.key,
+            root: &root,
+            session: "",
+            now,
+            size_max: CONTEXT_MAX,
+            given: &given,
+        };
         let with_prompt = match prompt {
             None => None,
             Some(prompt) => for_prompt(store, settings, &recipient, prompt, |recall| {

@@ -1,5 +1,6 @@
 //! Memories that are added to something that happens in a session: few, in full, once per session.
 
+use claude_mem_capture::ContextMax;
 use claude_mem_core::{clock, safe_text::clean};
 use claude_mem_events::ObservationRef;
 use claude_mem_projections::{
@@ -33,6 +34,8 @@ pub struct Recipient<'a> {
     pub session: &'a str,
     /// Now, or an earlier time to reconstruct the context of.
     pub now: jiff::Timestamp,
+    /// What the client takes at once.
+    pub size_max: ContextMax,
     /// Reads which observations the session was given before. Called only if there is something to give.
     pub given: &'a dyn Fn() -> Result<Vec<ObservationRef>>,
 }
@@ -85,43 +88,51 @@ pub(super) struct Line {
     text: String,
 }
 
-/// The memories that fit below this heading, from the first on. Of a long memory, what it says about
-/// the `subject`, in other words: the prompt, the error or the file.
-pub(super) fn lines(
-    heading: &str,
-    rows: &[ListRow],
-    tokens_max: usize,
-    subject: &str,
-) -> Vec<Line> {
-    let zone = clock::zone();
-    let mut budget = Budget::of_tokens(tokens_max);
-    for frame in [OPEN, heading, CAUTION, CLOSE] {
-        budget.take(frame);
-    }
-    let mut lines = Vec::new();
-    for (at, row) in rows.iter().enumerate() {
-        // An even share of what is left, so that one long memory does not take the place of three.
-        let share = budget.left() / (rows.len() - at);
-        let chars_max = share.clamp(MEMORY_CHARS_MIN, MEMORY_CHARS_MAX);
-        let text = harmless(&clipped(&memory(row, &zone, subject, chars_max), chars_max));
-        if !budget.take(&text) {
-            break;
+impl Recipient<'_> {
+    /// The memories that fit below this heading, from the first on. Of a long memory, what it says about
+    /// the `subject`, in other words: the prompt, the error or the file.
+    pub(super) fn lines(
+        &self,
+        heading: &str,
+        rows: &[ListRow],
+        tokens_max: usize,
+        subject: &str,
+    ) -> Vec<Line> {
+        let zone = clock::zone();
+        let mut budget = Budget::of_tokens(tokens_max.min(self.size_max.tokens()));
+        for frame in [OPEN, heading, CAUTION, CLOSE] {
+            budget.take(frame);
         }
-        lines.push(Line { id: row.name.id, text });
+        let mut lines = Vec::new();
+        for (at, row) in rows.iter().enumerate() {
+            // An even share of what is left, so that one long memory does not take the place of three.
+            let share = budget.left() / (rows.len() - at);
+            let chars_max = share.clamp(MEMORY_CHARS_MIN, MEMORY_CHARS_MAX);
+            let text = harmless(&clipped(&memory(row, &zone, subject, chars_max), chars_max));
+            if !budget.take(&text) {
+                break;
+            }
+            lines.push(Line { id: row.name.id, text });
+        }
+        lines
     }
-    lines
-}
 
-/// The text below this heading; `None` without memories.
-pub(super) fn compose(heading: &str, lines: &[Line]) -> Option<AddedContext> {
-    if lines.is_empty() {
-        return None;
+    /// The text below this heading; `None` without memories. The last ones are left out if their letters take more
+    /// room than usual.
+    pub(super) fn compose(&self, heading: &str, lines: &[Line]) -> Option<AddedContext> {
+        let mut lines = lines;
+        while let [others @ .., _] = lines {
+            let texts: String = lines.iter().map(|line| format!("{}\n", line.text)).collect();
+            let text = format!("{OPEN}{}{CAUTION}{texts}{CLOSE}", harmless(heading));
+            let text = clean(&text).into_owned();
+            if self.size_max.holds(&text) {
+                let observations = lines.iter().map(|line| line.id).collect();
+                return Some(AddedContext { tokens: tokens(&text), observations, text });
+            }
+            lines = others;
+        }
+        None
     }
-    let texts: String = lines.iter().map(|line| format!("{}\n", line.text)).collect();
-    let text = format!("{OPEN}{}{CAUTION}{texts}{CLOSE}", harmless(heading));
-    let text = clean(&text).into_owned();
-    let observations = lines.iter().map(|line| line.id).collect();
-    Some(AddedContext { tokens: tokens(&text), observations, text })
 }
 
 fn memory(row: &ListRow, zone: &TimeZone, subject: &str, chars_max: usize) -> String {

@@ -6,7 +6,7 @@ use claude_mem_projections::{
     search::{FailureRecall, Kind, MemoryId},
 };
 
-use super::added::{AddedContext, Recipient, compose, lines};
+use super::added::{AddedContext, Recipient};
 
 /// Maximum number of memories for one failure.
 const MEMORIES_MAX: usize = 2;
@@ -36,6 +36,7 @@ pub fn for_failure(
     })?;
     let name = |id| MemoryId { kind: Kind::Observation, id };
     let names: Vec<MemoryId> = ids.into_iter().map(name).collect();
-    let lines = lines(HEADING, &store.list_rows(&names)?, tokens_max, error);
-    Ok(compose(HEADING, &recipient.only_new(store, lines, MEMORIES_MAX, |line| line.id)?))
+    let lines = recipient.lines(HEADING, &store.list_rows(&names)?, tokens_max, error);
+    let new = recipient.only_new(store, lines, MEMORIES_MAX, |line| line.id)?;
+    Ok(recipient.compose(HEADING, &new))
 }

@@ -8,7 +8,7 @@ use claude_mem_core::{
 };
 use claude_mem_projections::{FileQuery, ListRow, Result, Store, details::MemoryBody};
 
-use super::added::{AddedContext, Recipient, compose, lines};
+use super::added::{AddedContext, Recipient};
 
 /// Maximum number of memories for one file.
 const MEMORIES_MAX: usize = 3;
@@ -52,8 +52,9 @@ pub fn for_file(
     }
     let name = file_name(file.path);
     let heading = format!("Notes from earlier sessions about {name}.");
-    let lines = lines(&heading, &rows, tokens_max, name);
-    Ok(compose(&heading, &recipient.only_new(store, lines, MEMORIES_MAX, |line| line.id)?))
+    let lines = recipient.lines(&heading, &rows, tokens_max, name);
+    let new = recipient.only_new(store, lines, MEMORIES_MAX, |line| line.id)?;
+    Ok(recipient.compose(&heading, &new))
 }
 
 fn about(

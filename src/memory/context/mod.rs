@@ -29,7 +29,7 @@ pub use freshness::FileState;
 pub use prompt::{for_prompt, rank, rank_by_meaning};
 pub use sheet::Page;
 
-use claude_mem_capture::project::ProjectId;
+use claude_mem_capture::{ContextMax, project::ProjectId};
 use claude_mem_core::settings::{
     Settings,
     table::{
@@ -56,6 +56,8 @@ pub struct Request<'a> {
     pub reads_auto_memory: bool,
     /// Token limit; `None` for the setting.
     pub budget: Option<usize>,
+    /// What the client takes.
+    pub size_max: ContextMax,
 }
 
 /// When a session gets its context.
@@ -77,6 +79,7 @@ pub fn compose(
     request: &Request<'_>,
 ) -> claude_mem_projections::Result<Option<Page>> {
     let tokens_max = request.budget.unwrap_or_else(|| settings.get(&CONTEXT_TOKENS_MAX));
+    let tokens_max = tokens_max.min(request.size_max.tokens());
     if tokens_max == 0 {
         return Ok(None);
     }

@@ -9,7 +9,7 @@ use claude_mem_projections::{
     search::{Kind, MemoryId, Recall},
 };
 
-use super::added::{AddedContext, Recipient, compose, lines};
+use super::added::{AddedContext, Recipient};
 use crate::semantic::with_meaning;
 
 /// Maximum number of memories for one prompt.
@@ -51,5 +51,6 @@ pub fn for_prompt(
     let new = recipient.only_new(store, ids, MEMORIES_MAX, |id| *id)?;
     let name = |id| MemoryId { kind: Kind::Observation, id };
     let names: Vec<MemoryId> = new.into_iter().map(name).collect();
-    Ok(compose(HEADING, &lines(HEADING, &store.list_rows(&names)?, tokens_max, prompt)))
+    let lines = recipient.lines(HEADING, &store.list_rows(&names)?, tokens_max, prompt);
+    Ok(recipient.compose(HEADING, &lines))
 }

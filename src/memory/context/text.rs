@@ -2,10 +2,6 @@
 
 use jiff::{Timestamp, tz::TimeZone};
 
-/// The client truncates hook output above 10,000 UTF-16 units. Units are counted as JSON, because
-/// it is unclear which form the client counts; the rest is reserved for the frame.
-pub(super) const UNITS_MAX: usize = 9_600;
-
 /// Maximum length of a title on the page.
 pub(super) const TITLE_CHARS_MAX: usize = 130;
 
@@ -36,9 +32,8 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// The smaller of this many tokens and what the client takes.
     pub(super) fn of_tokens(tokens_max: usize) -> Self {
-        Self { left: (tokens_max * 4).min(UNITS_MAX) }
+        Self { left: tokens_max.saturating_mul(4) }
     }
 
     pub(super) fn left(&self) -> usize {

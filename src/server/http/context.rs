@@ -18,7 +18,7 @@ use super::{
     feed::list,
     state::AppState,
 };
-use claude_mem_capture::project::ProjectId;
+use claude_mem_capture::{ContextMax, project::ProjectId};
 use claude_mem_core::app::App;
 use claude_mem_memory::{
     context::{Moment, Page, Request, compose},
@@ -123,6 +123,7 @@ fn look(
         reads_auto_memory: false,
         client: params.client.as_deref().filter(|name| !name.trim().is_empty()),
         budget,
+        size_max: ContextMax::Unlimited,
     };
     let page = compose(store, &app.settings, &request)?;
     Ok(Some((project, page)))

@@ -5,6 +5,7 @@ use super::{
     arguments::{Arguments, Parameter, ParameterType, optional},
     tools::{Effect, Tool},
 };
+use claude_mem_capture::ContextMax;
 use claude_mem_core::failure::Failure;
 use claude_mem_memory::{
     context::{Moment, Request, compose},
@@ -42,6 +43,7 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
         client: None,
         reads_auto_memory: false,
         budget,
+        size_max: ContextMax::Unlimited,
     };
     let page = compose(&store, &server.app.settings, &request)?;
     Ok(page.map_or_else(

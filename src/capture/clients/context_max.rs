@@ -1,0 +1,71 @@
+//! How much memory a client takes with one response.
+
+/// The longest text that a client takes as it is. Of a longer one, the model sees a part and the name of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContextMax {
+    /// None is known.
+    Unlimited,
+    Bytes(usize),
+    /// UTF-16 units of the text in JSON, with what the response adds to it: it is unclear what the client counts.
+    JsonUnits(usize),
+}
+
+/// What a response in JSON has besides the text.
+const FRAME_UNITS: usize = 400;
+
+impl ContextMax {
+    /// How many tokens of about four bytes fit.
+    pub fn tokens(self) -> usize {
+        match self {
+            Self::Unlimited => usize::MAX,
+            Self::Bytes(max) => max / 4,
+            Self::JsonUnits(max) => max.saturating_sub(FRAME_UNITS) / 4,
+        }
+    }
+
+    /// Whether the client takes this text as it is.
+    pub fn holds(self, text: &str) -> bool {
+        match self {
+            Self::Unlimited => true,
+            Self::Bytes(max) => text.len() <= max,
+            Self::JsonUnits(max) => json_units(text) + FRAME_UNITS <= max,
+        }
+    }
+
+    /// What is left behind this text.
+    #[must_use]
+    pub fn after(self, text: &str) -> Self {
+        match self {
+            Self::Unlimited => self,
+            Self::Bytes(max) => Self::Bytes(max.saturating_sub(text.len())),
+            Self::JsonUnits(max) => Self::JsonUnits(max.saturating_sub(json_units(text))),
+        }
+    }
+}
+
+fn json_units(text: &str) -> usize {
+    let units = |letter: char| match letter {
+        '"' | '\\' | '\n' | '\r' | '\t' => 2,
+        control if control < ' ' => 6,
+        letter => letter.len_utf16(),
+    };
+    text.chars().map(units).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_counts_what_its_client_counts() {
+        // Two letters of three bytes and one unit each, one of four bytes and two units.
+        let text = "文件🦀";
+        assert!(ContextMax::Bytes(10).holds(text) && !ContextMax::Bytes(9).holds(text));
+        let [exact, less] = [404, 403].map(ContextMax::JsonUnits);
+        assert!(exact.holds(text) && !less.holds(text));
+        assert!(!exact.holds("a\nbc"), "a line end has two units in JSON");
+        assert_eq!(ContextMax::Bytes(12).after(text), ContextMax::Bytes(2));
+        assert_eq!(ContextMax::Bytes(2).after(text).tokens(), 0);
+        assert!(ContextMax::Unlimited.after(text).holds(text));
+    }
+}
