@@ -20,7 +20,7 @@
 //! | 16 the model must be told the names of our tools | as 2; `readOnlyHint` in the tests of the server |
 //! | 17 commands with blanks in the path, and variables of the user | `a_registered_command_works_from_a_path_with_blanks` |
 
-use std::{collections::BTreeSet, fs, process::Stdio};
+use std::{collections::BTreeSet, fs, path::Path, process::Stdio};
 
 use claude_mem_capture::clients::{CLIENTS, find};
 use serde_json::{Value, json};
@@ -141,6 +141,70 @@ fn a_registered_command_works_from_a_path_with_blanks() {
     for client in ["codex", "copilot", "cursor"] {
         assert!(events.contains(&format!("\"platform\":\"{client}\"")), "{client}: {events}");
     }
+}
+
+/// A further client needs its file, payloads and a line in the list, as `example.rs` shows: no other source names one.
+#[test]
+fn only_the_files_of_clients_name_them() {
+    // Values of `--from`, names that programs send, and a list of words that are no secrets.
+    let exceptions = ["import/lib.rs", "server/http/ingest.rs", "privacy/secrets/names.rs"];
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut open = vec![src.clone()];
+    let mut read = 0;
+    while let Some(path) = open.pop() {
+        let name = path.strip_prefix(&src).unwrap().to_str().unwrap();
+        if path.is_dir() && name != "capture/clients" {
+            open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        }
+        if !name.ends_with(".rs") || name.ends_with("tests.rs") || exceptions.contains(&name) {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let text = text.split("#[cfg(test)]").next().unwrap();
+        for client in CLIENTS.iter().filter(|client| client.name != "claude-code") {
+            assert!(!text.contains(&format!("\"{}\"", client.name)), "{name}: {}", client.name);
+        }
+        read += 1;
+    }
+    assert!(read > 200, "{read}");
+}
+
+/// No payload of Kimi Code names its transcript, which alone has the last answer.
+#[test]
+fn the_answer_of_kimi_is_in_a_transcript_with_a_known_place() {
+    let sandbox = Sandbox::new();
+    let cwd = sandbox.home();
+    let place = find("kimi").unwrap().transcript_place.unwrap()("k-1", cwd.to_str().unwrap());
+    let row = |event: Value| json!({"type": "context.append_loop_event", "event": event});
+    let said =
+        |text: &str| row(json!({"type": "content.part", "part": {"type": "text", "text": text}}));
+    let message = |text: &str, calls: Value| {
+        let message = json!({"role": "assistant", "content": [{"type": "text", "text": text}],
+            "toolCalls": calls});
+        json!({"type": "agent.message.appended", "message": {"message": message}})
+    };
+    let rows = [
+        json!({"type": "turn.prompt", "input": [{"type": "text", "text": "make the sum right"}]}),
+        said("I look first."),
+        row(json!({"type": "tool.call", "toolCallId": "c1", "name": "Bash", "args": {}})),
+        row(json!({"type": "tool.result", "toolCallId": "c1", "result": {"output": "ok"}})),
+        row(json!({"type": "content.part", "part": {"type": "think", "think": "done?"}})),
+        said("The sum is right now."),
+        message("I look first.", json!([{"id": "c1"}])),
+        message("The sum is right now.", json!([])),
+    ];
+    let rows: String = rows.iter().map(|row| format!("{row}\n")).collect();
+    let stop = json!({"hook_event_name": "Stop", "session_id": "k-1", "cwd": cwd,
+        "client_type": "kimi_code_cli", "stop_hook_active": false});
+    hook(&sandbox, "kimi", &stop);
+    sandbox.write(&format!(".kimi-code/{place}"), &rows);
+    hook(&sandbox, "kimi", &stop);
+    let [without, with] = &sandbox.events()[..] else { panic!("two stops") };
+    assert_eq!(without["event"]["last_assistant_message"], "");
+    let event = &with["event"];
+    assert_eq!(event["last_assistant_message"], "The sum is right now.", "{event}");
+    assert_eq!(event["last_user_message"], "make the sum right", "{event}");
+    assert_eq!(event["remarks"][0]["text"], "I look first.", "{event}");
 }
 
 /// Codex replaces more by its start, its end and the name of a file.

@@ -19,7 +19,7 @@ use crate::{
     dropped::Dropped,
     envelope::{bounded, envelope},
     exclusion::excluded_by,
-    incoming::{FileUse, Incoming, IncomingKind, Skip, Stop},
+    incoming::{FileUse, Incoming, IncomingKind, LastMessages, Skip, Stop},
     input::Input,
     occasion::{Occasion, Subject},
     payload::{Malformed, Payload},
@@ -259,8 +259,11 @@ impl Recorder {
                 outcome.occasion = self.file_occasion(source, &used);
                 return Ok(());
             }
-            Ok(incoming) => {
+            Ok(mut incoming) => {
                 outcome.kind = Some(incoming.kind());
+                if let Incoming::Stop(stop) = &mut incoming {
+                    self.find_transcript(client, &source, stop);
+                }
                 if let Incoming::Stop(stop) = &incoming
                     && client.hides_failures
                 {
@@ -302,6 +305,17 @@ impl Recorder {
             _ => {}
         }
         appended.map(|_| ())
+    }
+
+    /// Finds the transcript of a session whose payloads do not name it.
+    fn find_transcript(&self, client: &Client, source: &Source<'_>, stop: &mut Stop<'_>) {
+        let (Some(place), StopScope::Turn) = (client.transcript_place, stop.scope) else { return };
+        let dir = client.config.dir.find(&self.environment, self.paths.home.as_deref());
+        let path = dir.map(|dir| dir.join(place(&source.session, &source.cwd)));
+        let Some(path) = path.filter(|path| path.is_file()) else { return };
+        let path = path.to_string_lossy().into_owned();
+        stop.last_messages = LastMessages::InTranscript(Some(path.clone().into()));
+        stop.transcript = Some(path.into());
     }
 
     /// Records tools that failed in the turn and that no hook reported. The client's id makes each count once,

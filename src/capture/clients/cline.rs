@@ -2,7 +2,7 @@
 //! prompt event.
 
 use claude_mem_events::StopScope;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     BASE, Client, Registration, SessionFields,
@@ -109,7 +109,12 @@ fn tool_use(used: &mut ToolUse<'_>) {
         used.tool = format!("mcp__{server}__{tool}").into();
         return;
     }
-    let Some(results) = output.as_array() else { return };
+    // Of one result there is no list.
+    let results = match &output {
+        Value::Array(results) => &results[..],
+        Value::Object(_) => std::slice::from_ref(&output),
+        _ => return,
+    };
     let text = |name: &str| {
         let texts = results.iter().filter_map(|result| result[name].as_str());
         texts.collect::<Vec<_>>().join("\n")
@@ -130,6 +135,19 @@ fn tool_use(used: &mut ToolUse<'_>) {
                 None if used.has_failed => used.error = text("error").into(),
                 None => normalize::command_result(used, 0, &output),
             }
+        }
+        "editor" => {
+            used.tool = if input["old_text"].is_string() { "Edit" } else { "Write" }.into();
+            let new = if used.tool == "Edit" { "new_string" } else { "content" };
+            let names = [("path", "file_path"), ("old_text", "old_string"), ("new_text", new)];
+            let Value::Object(input) = input else { return };
+            let ours = |name: String| {
+                let ours = names.iter().find(|(theirs, _)| *theirs == name);
+                ours.map_or(name, |(_, ours)| (*ours).to_owned())
+            };
+            let input: Map<String, Value> =
+                input.into_iter().map(|(name, value)| (ours(name), value)).collect();
+            used.input = Value::Object(input).to_string().into();
         }
         "read_files" => {
             used.tool = "Read".into();

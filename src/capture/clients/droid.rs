@@ -66,6 +66,26 @@ fn tool_use(used: &mut ToolUse<'_>) {
     if let Some((server, tool)) = used.tool.split_once("___") {
         used.tool = format!("mcp__{server}__{tool}").into();
     }
+    if used.tool == "Bash"
+        && let Some((output, exit_code)) = command_output(&crate::payload::text(&used.output))
+    {
+        normalize::command_result(used, exit_code, &output);
+    }
+}
+
+/// The output of a command and its exit code, which stands below it.
+fn command_output(text: &str) -> Option<(String, i64)> {
+    let (output, code) = text.trim_end().rsplit_once("[Process exited with code ")?;
+    let code = code.strip_suffix(']')?.parse().ok()?;
+    Some((format!("{}\n", output.trim_end()), code))
+}
+
+/// The error of a command as other clients have it: its exit code, then its output.
+fn command_error(text: String) -> String {
+    let Some(rest) = text.strip_prefix("Error: Command failed (exit code: ") else { return text };
+    let output = rest.split_once(")\n").map(|(_, output)| output).unwrap_or_default();
+    let Some((output, code)) = command_output(output) else { return text };
+    format!("Exit code {code}\n{}", output.trim_end())
 }
 
 /// The blocks of a message that the model has seen, with its speaker.
@@ -119,6 +139,7 @@ fn turn_row(line: &[u8]) -> TurnRow {
                     Value::String(text) => text.clone(),
                     other => other.to_string(),
                 };
+                let error = command_error(error);
                 Some(TurnPart::Failed { tool_use_id: field("tool_use_id"), error })
             }
             _ => None,

@@ -1,9 +1,12 @@
 //! Kimi Code: Claude Code's hooks with a prompt in parts. It takes memory only with a prompt, and shows the model
-//! whatever else a hook writes. One event it does not know disables all hooks.
+//! whatever else a hook writes. One event it does not know disables all hooks. No event names the transcript, which
+//! alone has the last answer.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
+use claude_mem_events::StopScope;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use super::{
     BASE, CLAUDE_CODE_EVENTS, Client, ContextMax, claude_code,
@@ -12,8 +15,9 @@ use super::{
     normalize, respond,
 };
 use crate::{
-    incoming::{Incoming, IncomingKind, LastMessages, Skip, ToolUse},
+    incoming::{Incoming, IncomingKind, Skip, ToolUse},
     payload::Payload,
+    transcript::{Message, Speaker, TurnPart, TurnRow},
 };
 
 pub(super) static KIMI: Client = Client {
@@ -25,6 +29,11 @@ pub(super) static KIMI: Client = Client {
         variables: &[],
     },
     parse,
+    transcript_place: Some(transcript_place),
+    transcript_line: Some(transcript_line),
+    turn_row: Some(turn_row),
+    // Rows are written behind.
+    transcript_lag: Duration::from_millis(200),
     tool_prefix: "mcp__claude-mem__",
     context_at: &[(IncomingKind::Prompt, ContextMax::Unlimited)],
     respond: respond::plain,
@@ -57,12 +66,6 @@ fn parse<'a>(
             used.tool_use_id = payload.text("tool_call_id");
             tool_use(used);
         }
-        // Neither the stop event nor a path in it leads to the last message.
-        Incoming::Stop(stop) => {
-            if let LastMessages::InTranscript(None) = stop.last_messages {
-                stop.last_messages = LastMessages::default();
-            }
-        }
         _ => {}
     }
     Ok(incoming)
@@ -75,6 +78,58 @@ fn joined<'a>(prompt: &str) -> Cow<'a, str> {
     };
     let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
     Cow::Owned(texts.join("\n"))
+}
+
+/// The name of the working directory's folder, then the start of its hash.
+fn transcript_place(session: &str, cwd: &str) -> String {
+    let name = cwd.rsplit('/').next().unwrap_or_default();
+    // A path that leaves the folder names no session.
+    let session = session.rsplit(['/', '\\']).next().unwrap_or_default();
+    let hash = Sha256::digest(cwd.as_bytes());
+    let hash: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    format!("sessions/wd_{name}_{hash}/{session}/agents/main/wire.jsonl")
+}
+
+/// The answer is the message without calls, which is written when the turn has ended.
+fn transcript_line(line: &[u8], _: StopScope) -> Option<Message> {
+    if let TurnRow::Prompt { text, .. } = turn_row(line) {
+        return Some(Message { speaker: Speaker::User, text });
+    }
+    let row: Value = serde_json::from_slice(line).ok()?;
+    let message = &row["message"]["message"];
+    let is_answer = row["type"] == "agent.message.appended"
+        && message["role"] == "assistant"
+        && message["toolCalls"].as_array().is_none_or(Vec::is_empty);
+    let text = is_answer.then(|| joined(&message["content"].to_string()).into_owned())?;
+    Some(Message { speaker: Speaker::Assistant, text })
+}
+
+fn turn_row(line: &[u8]) -> TurnRow {
+    let Ok(row) = serde_json::from_slice::<Value>(line) else { return TurnRow::Other };
+    let prompt_id = String::new();
+    if row["type"] == "turn.prompt" {
+        return TurnRow::Prompt { text: joined(&row["input"].to_string()).into_owned(), prompt_id };
+    }
+    if row["type"] != "context.append_loop_event" {
+        return TurnRow::Other;
+    }
+    let event = &row["event"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let tool_use_id = text(&event["toolCallId"]);
+    let part = match event["type"].as_str().unwrap_or_default() {
+        "content.part" if event["part"]["type"] == "text" => {
+            TurnPart::Said(text(&event["part"]["text"]))
+        }
+        "tool.call" => {
+            let (tool, input) = (text(&event["name"]), event["args"].to_string());
+            TurnPart::Called { tool_use_id, tool, input }
+        }
+        "tool.result" if event["result"]["isError"] == true => {
+            TurnPart::Failed { tool_use_id, error: text(&event["result"]["output"]) }
+        }
+        _ => return TurnRow::Other,
+    };
+    TurnRow::Parts { parts: vec![part], prompt_id }
 }
 
 fn tool_use(used: &mut ToolUse<'_>) {

@@ -61,6 +61,9 @@ pub struct Client {
     /// Takes the fields of the event out of the payload, or says why there is nothing to record. Opens no
     /// file. The expected event counts where the payload names none.
     pub parse: for<'a> fn(&mut Payload<'a>, Option<IncomingKind>) -> Result<Incoming<'a>, Skip>,
+    /// Where the transcript of a session is below the client's directory, from the session id and the working
+    /// directory. `None` if payloads name it.
+    pub transcript_place: Option<fn(&str, &str) -> String>,
     /// Reads one line of a transcript. `None` if the client's transcripts are not read.
     pub transcript_line: Option<ReadLine>,
     /// Reads one line of a transcript for what is said in its turn. `None` if nothing but the last messages
@@ -116,6 +119,7 @@ const BASE: Client = Client {
     project_variable: None,
     session: claude_code::session,
     parse: claude_code::parse_relative,
+    transcript_place: None,
     transcript_line: None,
     turn_row: None,
     transcript_lag: Duration::ZERO,
