@@ -85,3 +85,40 @@ fn damage_and_settings_that_are_not_accepted_are_found() {
     let found = findings(&sandbox, &[], 1);
     assert_eq!(wrong(&found), ["settings: problem", "log: problem", "memory: problem"]);
 }
+
+#[test]
+fn the_server_of_a_client_without_hooks_is_started_and_asked() {
+    let sandbox = Sandbox::new();
+    let files = [
+        ("kilo", ".config/kilo/kilo.json"),
+        ("zed", ".config/zed/settings.json"),
+        ("goose", ".config/goose/config.yaml"),
+    ];
+    for (client, _) in files {
+        sandbox.run(&["install", "--client", client]).ok();
+    }
+    let doctor = || sandbox.run(&["doctor"]).stdout;
+    let said = doctor();
+    assert_eq!(said.matches("ok      MCP servers: ").count(), 3, "{said}");
+    assert!(!sandbox.data().join("log").exists(), "it only asks");
+
+    let silent = sandbox.write("silent/claude-mem", "#!/bin/sh\nread request\n");
+    fs::set_permissions(&silent, fs::Permissions::from_mode(0o755)).unwrap();
+    let program = crate::sandbox::binary().to_str().unwrap();
+    let [kilo, zed, goose] = files.map(|(_, path)| sandbox.read(path));
+    sandbox.write(files[0].1, &kilo.replace(program, "/nowhere/claude-mem"));
+    sandbox.write(files[1].1, &zed.replace(program, silent.to_str().unwrap()));
+    sandbox.write(files[2].1, &goose.replace("  claude-mem:", "  other:"));
+    let said = doctor();
+    for (wrong, client) in [
+        ("is /nowhere/claude-mem, which does not exist", "kilo"),
+        ("which answers something else", "zed"),
+        ("has lost our entry", "goose"),
+    ] {
+        let (_, rest) = said.split_once(wrong).unwrap_or_else(|| panic!("{wrong}: {said}"));
+        let remedy = rest.lines().nth(1).unwrap();
+        assert!(remedy.contains(&format!("`claude-mem install --client {client}`")), "{said}");
+        sandbox.run(&["uninstall", "--client", client]).ok();
+    }
+    assert!(!doctor().contains("MCP servers"), "given up");
+}

@@ -285,12 +285,17 @@ fn remove_server_below(servers: &mut Document, key: &str) {
 }
 
 fn is_our_server(entry: &Value) -> bool {
-    let command = entry["command"].as_str().map(|program| (program, &entry["args"]));
-    let is_list = entry["command"].as_array().is_some_and(|list| {
-        list.len() == 2 && list[0].as_str().is_some_and(is_our_program) && list[1] == "mcp"
-    });
-    is_list
-        || command.is_some_and(|(program, args)| is_our_program(program) && *args == json!(["mcp"]))
+    server_program(entry).is_some()
+}
+
+/// The program of an MCP server, if it is ours.
+fn server_program(entry: &Value) -> Option<&str> {
+    let program = match &entry["command"] {
+        Value::Array(list) if list.len() == 2 && list[1] == "mcp" => list[0].as_str(),
+        Value::String(program) if entry["args"] == json!(["mcp"]) => Some(program.as_str()),
+        _ => None,
+    };
+    program.filter(|program| is_our_program(program))
 }
 
 fn object(document: &Document, key: &str) -> Result<Map<String, Value>, Failure> {

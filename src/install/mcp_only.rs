@@ -9,9 +9,8 @@ use serde_json::{Map, Value};
 use crate::{
     add_server_entry,
     client_config::server_entry,
-    is_our_server,
     manifest::TextChange,
-    remove_server_below,
+    remove_server_below, server_program,
     yaml_file::{YamlFile, YamlForm},
 };
 
@@ -177,16 +176,17 @@ impl McpOnly {
         Some(change).filter(|change| change.original.is_some() && change.is_changed())
     }
 
-    /// Whether our entry is in its file.
-    pub fn is_registered(&self, file: &Path) -> bool {
+    /// The program of our entry in its file; `None` if there is no such entry.
+    pub fn registered_program(&self, file: &Path) -> Option<String> {
         match &self.servers {
             Servers::Json { key, .. } => {
-                Document::open(file).is_ok_and(|document| is_our_server(&document.get(key)[NAME]))
+                let document = Document::open(file).ok()?;
+                server_program(&document.get(key)[NAME]).map(str::to_owned)
             }
             Servers::Yaml { key, form, .. } => {
-                YamlFile::open(file).is_ok_and(|yaml| yaml.has(key, *form))
+                YamlFile::open(file).ok()?.program(key, *form).map(str::to_owned)
             }
-            Servers::Printed { .. } => false,
+            Servers::Printed { .. } => None,
         }
     }
 

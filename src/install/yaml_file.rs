@@ -66,8 +66,7 @@ impl YamlFile {
     pub(crate) fn add(&mut self, key: &str, form: YamlForm, program: &str) -> Result<(), Failure> {
         let wanted = form.entry(program);
         if let Some((at, end)) = self.entry_at(key, form) {
-            let found = &self.lines[at..end];
-            if !found.iter().any(|line| names_our_program(line)) {
+            if self.program(key, form).is_none() {
                 return Err(Failure::new(format!(
                     "{} already has another MCP server `{NAME}`",
                     self.change.file.display()
@@ -114,7 +113,7 @@ impl YamlFile {
     /// Removes our entry, and the key if nothing else is below it.
     pub(crate) fn remove(&mut self, key: &str, form: YamlForm) {
         let Some((at, end)) = self.entry_at(key, form) else { return };
-        if !self.lines[at..end].iter().any(|line| names_our_program(line)) {
+        if self.program(key, form).is_none() {
             return;
         }
         self.lines.drain(at..end);
@@ -126,10 +125,10 @@ impl YamlFile {
         }
     }
 
-    /// Whether our entry is there.
-    pub(crate) fn has(&self, key: &str, form: YamlForm) -> bool {
-        self.entry_at(key, form)
-            .is_some_and(|(at, end)| self.lines[at..end].iter().any(|line| names_our_program(line)))
+    /// The program of our entry, if that is there.
+    pub(crate) fn program(&self, key: &str, form: YamlForm) -> Option<&str> {
+        let (at, end) = self.entry_at(key, form)?;
+        self.lines[at..end].iter().find_map(|line| our_program(line))
     }
 
     fn key_line(&self, key: &str) -> Option<usize> {
@@ -154,10 +153,11 @@ impl YamlFile {
     }
 }
 
-fn names_our_program(line: &str) -> bool {
+/// The program that a line names, if it is ours.
+fn our_program(line: &str) -> Option<&str> {
     let line = line.trim();
-    let path = line.strip_prefix("command: ").or_else(|| line.strip_prefix("cmd: "));
-    path.is_some_and(|path| is_our_program(path.trim_matches(['"', '\''])))
+    let path = line.strip_prefix("command: ").or_else(|| line.strip_prefix("cmd: "))?;
+    Some(path.trim_matches(['"', '\''])).filter(|path| is_our_program(path))
 }
 
 fn indented(lines: &[String], indent: usize) -> Vec<String> {
@@ -195,7 +195,7 @@ mod tests {
         for _ in 0..2 {
             let mut yaml = YamlFile::open(&file).unwrap();
             yaml.add("servers", form, PROGRAM).unwrap();
-            assert!(yaml.has("servers", form));
+            assert_eq!(yaml.program("servers", form), Some(PROGRAM));
             text = yaml.change().text;
             fs::write(&file, &text).unwrap();
         }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::Finding;
+use super::{Finding, mcp_servers};
 use crate::commands::install::place;
 use claude_mem_capture::{CLAUDE_CODE, CODEX, Client, clients::CLIENTS};
 use claude_mem_core::{app::App, json_edit::Document};
@@ -14,6 +14,7 @@ pub(super) fn all(app: &App) -> Vec<Finding> {
     let mut findings = claude_code(app);
     findings.extend(transcripts(app));
     findings.extend(other_clients(app));
+    findings.extend(mcp_servers::all(app));
     findings.extend(rivals(app));
     findings
 }

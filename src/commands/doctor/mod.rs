@@ -2,6 +2,7 @@
 
 mod checks;
 mod clients;
+mod mcp_servers;
 
 use clap::Args;
 use serde::Serialize;
@@ -11,7 +12,7 @@ use claude_mem_core::{app::App, failure::Failure};
 
 /// Find problems, and show how to fix them
 ///
-/// Checks hooks, other memory tools, permissions, disk space, settings, every byte of the log, the database, the
+/// Checks hooks, MCP servers, other memory tools, permissions, disk space, settings, every byte of the log, the database, the
 /// provider, the worker and the backup. Changes nothing without `--fix`. Exits with code 1 if a problem keeps
 /// claude-mem from working.
 #[derive(Debug, Args)]

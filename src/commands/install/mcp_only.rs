@@ -84,7 +84,7 @@ pub(super) fn rows(app: &App) -> Vec<(&'static McpOnly, bool, bool, &'static str
     let home = app.paths.home.as_deref();
     let row = |client: &'static McpOnly| {
         let file = client.file(&app.environment, home);
-        let is_registered = file.is_some_and(|file| client.is_registered(&file));
+        let is_registered = file.is_some_and(|file| client.registered_program(&file).is_some());
         let state = match (&client.servers, client.is_tested) {
             (Servers::Printed { .. }, _) => "MCP only, printed",
             (_, true) => "MCP only, tested",
