@@ -1,6 +1,7 @@
 //! `claude-mem import` and `export`.
 
 mod clients;
+mod cursor;
 mod export;
 mod transcripts;
 pub(crate) mod upstream;

@@ -24,7 +24,7 @@ use std::{
 };
 
 use claude_mem_capture::{
-    Client,
+    CLAUDE_CODE, Client,
     clients::{self, past::PastSessions},
 };
 use claude_mem_core::{app::App, failure::Failure};
@@ -45,6 +45,8 @@ pub enum From {
     Gemini,
     /// Qwen Code's records of past sessions
     Qwen,
+    /// Cursor's transcripts: prompts and answers, dated by their files
+    Cursor,
     /// The database of `OpenCode`
     #[value(name = "opencode")]
     OpenCode,
@@ -58,7 +60,7 @@ pub enum From {
 
 impl From {
     /// Those that have a usual place.
-    pub const WITH_PLACE: [Self; 9] = [
+    pub const WITH_PLACE: [Self; 10] = [
         Self::Ts,
         Self::Transcripts,
         Self::History,
@@ -68,6 +70,7 @@ impl From {
         Self::Gemini,
         Self::Qwen,
         Self::OpenCode,
+        Self::Cursor,
     ];
 
     /// The value of `--from`.
@@ -80,6 +83,7 @@ impl From {
             Self::Gemini => "gemini",
             Self::Qwen => "qwen",
             Self::OpenCode => "opencode",
+            Self::Cursor => "cursor",
             Self::History => "history",
             Self::AutoMemory => "auto-memory",
             Self::Export => "export",
@@ -107,6 +111,17 @@ impl From {
             Self::Export => None,
             _ => self.past()?.find(&app.environment, app.paths.home.as_deref()),
         }
+    }
+
+    /// Those with sessions of a client.
+    pub fn of_sessions() -> impl Iterator<Item = Self> {
+        let is_of_client = |from: &Self| *from == Self::Transcripts || from.client().is_some();
+        Self::WITH_PLACE.into_iter().filter(is_of_client)
+    }
+
+    /// The client whose sessions it means.
+    pub fn client_title(self) -> &'static str {
+        self.client().unwrap_or(&CLAUDE_CODE).title
     }
 
     /// The client whose records it means, unless it is Claude Code.

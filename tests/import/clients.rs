@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fs};
 
+use claude_mem_capture::clients::find;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -17,7 +18,7 @@ fn time(second: u32) -> String {
     format!("2026-03-01T12:00:{second:02}.000Z")
 }
 
-fn lines(rows: &[Value]) -> String {
+pub(super) fn lines(rows: &[Value]) -> String {
     rows.iter().map(|row| format!("{row}\n")).collect()
 }
 
@@ -277,7 +278,7 @@ fn opencode(sandbox: &Sandbox, cwd: &str) {
 }
 
 /// Each event in a line.
-fn told(sandbox: &Sandbox) -> Vec<String> {
+pub(super) fn told(sandbox: &Sandbox) -> Vec<String> {
     let line = |event: &Value| {
         let fields = &event["event"];
         let kind = event["kind"].as_str().unwrap();
@@ -337,6 +338,12 @@ fn the_past_of_every_client_becomes_the_same_events_and_importing_twice_adds_not
             None => opencode(&sandbox, cwd),
         }
         sandbox.write(".gemini/tmp/shop/.project_root", cwd);
+        let said = sandbox.run(&["install", "--client", client]).ok();
+        let title = find(client).unwrap().title;
+        let offer = format!(
+            "1 session of {title}; see what an import adds with `claude-mem import --from {client} "
+        );
+        assert!(said.contains(&offer), "{said}");
         let found = import(&sandbox, &["--from", client]);
         assert_eq!(told(&sandbox), EVENTS, "{client}");
         let left_out = json!({"of claude-mem itself": 1, "without a result": 1});

@@ -9,6 +9,7 @@ use super::{
     evidence::Evidence,
     for_event,
     normalize::{self, ToolNames},
+    past::{PastBegin, PastForm, PastSessions},
     respond,
 };
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
         Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop, ToolUse,
     },
     payload::Payload,
-    transcript::{Message, Speaker},
+    transcript::{Message, Speaker, TurnPart, TurnRow},
 };
 
 pub(super) static CURSOR: Client = Client {
@@ -59,6 +60,16 @@ pub(super) static CURSOR: Client = Client {
         }),
         after: "",
     },
+    past: Some(PastSessions {
+        dir: Dir::of_home(".cursor"),
+        place: "projects",
+        form: PastForm::Undated { folder: "agent-transcripts" },
+        begin: |row| {
+            (row["role"].is_string() && row["message"].is_object()).then(PastBegin::default)
+        },
+        row: past_row,
+        finish: tool_use,
+    }),
     ..BASE
 };
 
@@ -179,4 +190,34 @@ fn transcript_line(line: &[u8], _: StopScope) -> Option<Message> {
     let blocks = row["message"]["content"].as_array()?.iter();
     let texts: Vec<&str> = blocks.filter_map(|block| block["text"].as_str()).collect();
     Some(Message { speaker, text: texts.join("\n") })
+}
+
+/// Calls have no results, and mostly no ids.
+fn past_row(line: &[u8]) -> TurnRow {
+    let Some(Message { speaker, text }) = transcript_line(line, StopScope::Turn) else {
+        return TurnRow::Other;
+    };
+    let prompt_id = String::new();
+    if speaker == Speaker::User {
+        return TurnRow::Prompt { text: typed(&text).to_owned(), prompt_id };
+    }
+    let row: Value = serde_json::from_slice(line).unwrap_or_default();
+    let blocks = row["message"]["content"].as_array().into_iter().flatten();
+    let part = |block: &Value| match block["type"].as_str()? {
+        "text" => Some(TurnPart::Said(block["text"].as_str()?.to_owned())),
+        "tool_use" => {
+            let (tool, input) = (block["name"].as_str()?.to_owned(), block["input"].to_string());
+            let id = block["id"].as_str().map_or_else(|| format!("{tool} {input}"), str::to_owned);
+            Some(TurnPart::Called { tool_use_id: id, tool, input })
+        }
+        _ => None,
+    };
+    TurnRow::Parts { parts: blocks.filter_map(part).collect(), prompt_id }
+}
+
+/// What the user typed, without what Cursor puts around it.
+fn typed(text: &str) -> &str {
+    let inside = text.split_once("<user_query>").map(|(_, rest)| rest);
+    let inside = inside.and_then(|rest| rest.split_once("</user_query>")).map(|(inside, _)| inside);
+    inside.unwrap_or(text).trim()
 }

@@ -31,6 +31,10 @@ pub enum PastForm {
     /// The same, but a line replaces an earlier one with the same `id`, and the folder of the project is in this file
     /// next to the folder of the session.
     Journal { end: &'static str, project_file: &'static str },
+    /// A file of JSON lines per session, named as the session is, in a folder of the same name. Its lines have no
+    /// times, so the time of the file counts. The folder of the project is in the name of the directory around the
+    /// folder with this name, with other signs for those that are no letters or digits.
+    Undated { folder: &'static str },
     /// The database of `OpenCode`. A record has `timestamp`, `message` and `part`.
     OpenCode,
 }
@@ -58,6 +62,7 @@ impl PastSessions {
         match self.form {
             PastForm::Lines { start, end } => name.starts_with(start) && name.ends_with(end),
             PastForm::Journal { end, .. } => name.ends_with(end),
+            PastForm::Undated { .. } => name.ends_with(".jsonl"),
             PastForm::OpenCode => false,
         }
     }

@@ -19,7 +19,7 @@ use claude_mem_distill::{
     },
     test_provider,
 };
-use claude_mem_import::{DATABASE, importable_sessions, transcripts_dir};
+use claude_mem_import::{DATABASE, From, importable_sessions};
 use claude_mem_install::manifest::TextChange;
 use claude_mem_projections::Store;
 
@@ -161,16 +161,17 @@ pub(super) fn print_past_sessions(app: &mut App) -> Result<(), Failure> {
         true => Store::open_snapshot(&app.paths.memory()).ok().flatten(),
         false => None,
     };
-    let transcripts = transcripts_dir(app).filter(|dir| dir.is_dir());
-    let sessions = transcripts
-        .and_then(|dir| importable_sessions(app, store.as_ref(), &dir).ok())
-        .unwrap_or(0);
     let mut offers = Vec::new();
-    if sessions > 0 {
-        offers.push(format!(
-            "{} of Claude Code; see what an import adds with `claude-mem import --from transcripts --dry-run`",
-            count(sessions, "session")
-        ));
+    for from in From::of_sessions() {
+        let sessions = importable_sessions(app, store.as_ref(), from).unwrap_or(0);
+        if sessions > 0 {
+            offers.push(format!(
+                "{} of {}; see what an import adds with `claude-mem import --from {} --dry-run`",
+                count(sessions, "session"),
+                from.client_title(),
+                from.flag()
+            ));
+        }
     }
     if app.paths.data.join(DATABASE).is_file() {
         offers.push(

@@ -5,6 +5,7 @@
 //! Transcripts do not contain the end of a session, so it is not imported.
 
 mod conversation;
+mod encoded_folder;
 mod find;
 mod records;
 mod turn;
@@ -19,7 +20,7 @@ use find::Recorded;
 use turn::{Found, Habits, Outcome};
 
 use crate::{
-    cannot_read,
+    From, cannot_read,
     home::Home,
     lines::{Line, Lines},
     sink::{Sink, stable_id},
@@ -106,22 +107,31 @@ fn take_all(
     Ok(())
 }
 
-/// How many sessions below a directory an import would add: of projects that are not excluded, and without an event in
+/// How many sessions of a client an import would add: of projects that are not excluded, and without an event in
 /// the database.
-pub fn importable_sessions(
+pub fn importable_sessions(app: &App, store: Option<&Store>, from: From) -> Result<usize, Failure> {
+    let Some(path) = from.usual_place(app).filter(|path| path.exists()) else { return Ok(0) };
+    let Some((client, past)) = from.client().zip(from.past()) else {
+        let sessions = find::sessions(&path).map_err(|error| cannot_read(&path, &error))?;
+        return new_sessions(app, store, &sessions);
+    };
+    let database = records::open(past, &path)?;
+    new_sessions(app, store, &records::sessions(client, past, &path, database.as_ref())?)
+}
+
+fn new_sessions(
     app: &App,
     store: Option<&Store>,
-    path: &Path,
+    sessions: &[impl PastSession],
 ) -> Result<usize, Failure> {
-    let sessions = find::sessions(path).map_err(|error| cannot_read(path, &error))?;
     let mut home = Home::new(app);
-    let mut importable = 0;
-    for session in sessions {
-        let seen_us = store.map(|store| store.last_seen_us(&session.id, i64::MAX as u64));
+    let mut new = 0;
+    for session in sessions.iter().filter(|session| !session.cwd().is_empty()) {
+        let seen_us = store.map(|store| store.last_seen_us(session.id(), i64::MAX as u64));
         let is_known = seen_us.transpose()?.flatten().is_some();
-        importable += usize::from(!is_known && home.project_in(&session.cwd).is_some());
+        new += usize::from(!is_known && home.project_in(session.cwd()).is_some());
     }
-    Ok(importable)
+    Ok(new)
 }
 
 /// Takes in one session, with its subagents.

@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     fs, io,
     path::{Path, PathBuf},
+    time::UNIX_EPOCH,
 };
 
 use claude_mem_events::{Event, SessionStarted};
@@ -13,7 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    On, PastSession, Walked, cannot_read,
+    On, PastSession, Walked, cannot_read, encoded_folder,
     find::{BEGIN_BYTES_MAX, transcript_files},
     turn::{Habits, Place},
     turns::Turns,
@@ -24,6 +25,12 @@ use claude_mem_capture::{
     clients::past::{PastBegin, PastForm, PastSessions},
 };
 use claude_mem_core::failure::Failure;
+
+/// More rows than microseconds in it are in no transcript.
+const UNDATED_US: u64 = 1_000_000;
+
+/// In the first event of a session whose times are not its own.
+const DATED_BY_FILE: &str = r#"{"dated_by":"file"}"#;
 
 /// One session.
 #[derive(Debug)]
@@ -55,7 +62,7 @@ enum Source<'a> {
 pub(super) fn open(past: &PastSessions, path: &Path) -> Result<Option<OpenCodeRecords>, Failure> {
     Ok(match past.form {
         PastForm::OpenCode => Some(OpenCodeRecords::open(path)?),
-        PastForm::Lines { .. } | PastForm::Journal { .. } => None,
+        PastForm::Lines { .. } | PastForm::Journal { .. } | PastForm::Undated { .. } => None,
     })
 }
 
@@ -114,9 +121,17 @@ fn begin_of(past: &PastSessions, file: &Path) -> Option<Begun> {
         let Ok(row) = serde_json::from_slice::<Value>(line.bytes.unwrap_or_default()) else {
             continue;
         };
-        let Some(mut begin) = (past.begin)(&row).filter(|begin| !begin.session.is_empty()) else {
+        let Some(mut begin) = (past.begin)(&row) else { continue };
+        if let PastForm::Undated { folder } = past.form {
+            let (session, name) = named_session(file, folder)?;
+            let cwd = encoded_folder::find(Path::new("/"), &name);
+            begin.cwd = cwd.map_or_else(String::new, |cwd| cwd.to_string_lossy().into_owned());
+            begin.session = session;
+            return Some((begin, file_time_us(file), file.to_owned()));
+        }
+        if begin.session.is_empty() {
             continue;
-        };
+        }
         if let PastForm::Journal { project_file, .. } = past.form {
             let place = file.parent()?.parent()?.join(project_file);
             fs::read_to_string(place).unwrap_or_default().trim().clone_into(&mut begin.cwd);
@@ -125,6 +140,22 @@ fn begin_of(past: &PastSessions, file: &Path) -> Option<Begun> {
         return Some((begin, start.unwrap_or(0), file.to_owned()));
     }
     None
+}
+
+/// The session of a file in a folder of the same name, and the name of the directory around `folder`.
+fn named_session(file: &Path, folder: &str) -> Option<(String, String)> {
+    let session = file.file_stem()?.to_str()?;
+    let own = file.parent().filter(|own| own.file_name().is_some_and(|name| name == session))?;
+    let all = own.parent().filter(|all| all.file_name().is_some_and(|name| name == folder))?;
+    let name = all.parent()?.file_name()?.to_str()?;
+    Some((session.to_owned(), name.to_owned()))
+}
+
+/// When the file was last changed.
+fn file_time_us(file: &Path) -> u64 {
+    let changed = fs::metadata(file).and_then(|found| found.modified()).ok();
+    let since = changed.and_then(|changed| changed.duration_since(UNIX_EPOCH).ok());
+    since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0))
 }
 
 fn in_database(database: &OpenCodeRecords) -> Result<Vec<Begun>, Failure> {
@@ -169,12 +200,14 @@ impl PastSession for Records<'_> {
     }
 
     fn started(&self) -> Event {
+        let is_undated = matches!(self.past.form, PastForm::Undated { .. });
         let files = matches!(self.source, Source::Files).then(|| self.parts.first()).flatten();
         let path = files.map(|part| part.place.to_string_lossy().into_owned());
         let started = SessionStarted {
             source: "startup".into(),
             cwd: self.begin.cwd.clone(),
             transcript_path: path.unwrap_or_default(),
+            extra: if is_undated { DATED_BY_FILE.into() } else { String::new() },
             ..SessionStarted::default()
         };
         started.into()
@@ -189,11 +222,18 @@ impl PastSession for Records<'_> {
                 ..Place::default()
             };
             let mut turns = Turns::new(self.past, self.client.name, place, habits);
+            // The end of the session. Its rows come before it, in their order.
+            let is_undated = matches!(self.past.form, PastForm::Undated { .. });
+            let mut next_us = file_time_us(&part.place).saturating_sub(UNDATED_US);
             let mut row = |line: &[u8], on: &mut On<'_>| {
                 let Ok(timed) = serde_json::from_slice::<Timed>(line) else {
                     return on(Walked::Refused("lines that are no JSON object"));
                 };
-                let Some(time_us) = time_us(&timed.timestamp) else { return Ok(()) };
+                next_us += 1;
+                let of_file = is_undated.then_some(next_us);
+                let Some(time_us) = of_file.or_else(|| time_us(&timed.timestamp)) else {
+                    return Ok(());
+                };
                 turns.row(time_us, (self.past.row)(line), &mut |found| on(Walked::Found(found)))
             };
             match self.source {
