@@ -220,7 +220,7 @@ fn codex_is_given_at_most_ten_thousand_bytes_at_the_start_and_with_a_prompt() {
         past.observe(&format!("s-{}", number / 6), "discovery", &title(number, 100), "cart.rs");
     }
     for number in 0..5 {
-        let walrus = format!("Walrus {}", title(number, 420));
+        let walrus = format!("walrus_pool feeding schedule {}", title(number, 420));
         past.observe(&format!("w-{number}"), "decision", &walrus, "walrus.rs");
     }
     past.sandbox.run(&["index"]).ok();
@@ -236,7 +236,7 @@ fn codex_is_given_at_most_ten_thousand_bytes_at_the_start_and_with_a_prompt() {
             let fields =
                 if client == "qwen" { &["prompt", "submitted_prompt"][..] } else { &["prompt"] };
             for field in fields {
-                sent[field] = json!("what was decided about the walrus?");
+                sent[field] = json!("is the feeding schedule of the walrus_pool right?");
             }
         }
         let arguments = ["hook", "--client", client];

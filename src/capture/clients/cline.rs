@@ -148,6 +148,7 @@ fn tool_use(used: &mut ToolUse<'_>) {
             let input: Map<String, Value> =
                 input.into_iter().map(|(name, value)| (ours(name), value)).collect();
             used.input = Value::Object(input).to_string().into();
+            used.output = Value::from(text("result")).to_string().into();
         }
         "read_files" => {
             used.tool = "Read".into();
