@@ -13,15 +13,12 @@ use std::{
 
 use claude_mem_capture::clients::find;
 use claude_mem_tools::{
-    client::{AGENTS, Agent, Work},
-    model::{Answer, Block, Request, Server},
+    client::{AFTER, AGENTS, Agent, BEFORE},
+    model::{Request, Server},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::sandbox::{ours, real_client};
-
-const BEFORE: &str = "def total(a, b):\n    return a - b\n";
-const AFTER: &str = "def total(a, b):\n    return a + b\n";
+use crate::sandbox::{ours, ours_with, real_client};
 
 fn file_of(agent: &str) -> String {
     format!("total_{agent}.py")
@@ -30,28 +27,6 @@ fn file_of(agent: &str) -> String {
 /// What an agent says last.
 fn decision(agent: &str) -> String {
     format!("We keep total_{agent}.py in cents instead of floats, because floats lose cents.")
-}
-
-/// One turn of work: read, edit, a command that fails, an edit that fails, a command that works, an answer.
-fn turn(agent: &Agent, request: &Request, cwd: &Path) -> Answer {
-    let (old, new) = (BEFORE.trim_end(), AFTER.trim_end());
-    let file = &*file_of(agent.name);
-    let call = |work: &Work<'_>| {
-        let (name, input) = agent.call(work, cwd);
-        Block::Tool { name: name.to_owned(), input }
-    };
-    let work = match request.tool_results_so_far() {
-        0 => {
-            let look = Block::Text("I look first.".into());
-            return Answer::blocks([look, call(&Work::Read { file })]);
-        }
-        1 => Work::Edit { file, old, new },
-        2 => Work::Run { command: "echo one failed; exit 3" },
-        3 => Work::Edit { file: "gone.py", old, new },
-        4 => Work::Run { command: "echo all passed" },
-        _ => return Answer::text(decision(agent.name)),
-    };
-    Answer::blocks([call(&work)])
 }
 
 /// Which event, and of a tool use what was done and how it ended; without the agent's own name. Nothing for events that
@@ -78,6 +53,28 @@ fn outline(event: &Value, agent: &str, cwd: &Path) -> Option<String> {
     Some(text.replace(&format!("{}/", cwd.display()), "").replace(agent, "AGENT"))
 }
 
+/// What the turn gives in an agent, sorted.
+fn expected_events(agent: &str) -> Vec<String> {
+    // Codex has no tool for reading.
+    let read = if agent == "codex" { "Bash\" \"cat " } else { "Read\" \"" };
+    let mut expected = vec![
+        "PromptSubmitted \"make total_AGENT.py right\"".to_owned(),
+        "SessionStarted".to_owned(),
+        format!("SummaryRequested {:?}", decision("AGENT")),
+        "ToolUsed \"Bash\" \"echo all passed\"".to_owned(),
+        "ToolUsed \"Bash\" \"echo one failed; exit 3\" failed: Exit code 3\none failed".to_owned(),
+        "ToolUsed \"Edit\" \"gone.py\" failed".to_owned(),
+        "ToolUsed \"Edit\" \"total_AGENT.py\"".to_owned(),
+        format!("ToolUsed \"{read}total_AGENT.py\""),
+    ];
+    // It refuses the edit before it is a use of a tool, and tells no hook.
+    if agent == "claude-code" {
+        expected.remove(5);
+    }
+    expected.sort();
+    expected
+}
+
 fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -90,11 +87,8 @@ fn the_same_session_is_recorded_alike_in_every_agent_and_told_to_the_next() {
     let (now, cwd) = (Arc::new(AtomicUsize::new(0)), project.clone());
     let at_work = Arc::clone(&now);
     let server = Server::answering(move |request: &Request| {
-        // Titles and the like are asked for without tools.
-        if request.tool_names().is_empty() {
-            return Answer::text("Totals");
-        }
-        turn(&AGENTS[at_work.load(Ordering::SeqCst)], request, &cwd)
+        let agent = &AGENTS[at_work.load(Ordering::SeqCst)];
+        agent.next_in_turn(request, &cwd, &file_of(agent.name), &decision(agent.name))
     });
     let server = server.unwrap();
     let claude = real_client(&server.url()).in_directory(&project);
@@ -135,7 +129,7 @@ fn the_same_session_is_recorded_alike_in_every_agent_and_told_to_the_next() {
     }
 
     let events = lines(&claude_mem(&["log", "--json", "--raw"]));
-    let recorded = |agent: &str| -> Vec<String> {
+    let recorded = |events: &[Value], agent: &str| -> Vec<String> {
         let of_agent = events.iter().filter(|event| event["platform"] == agent);
         let mut all: Vec<String> = of_agent.filter_map(|it| outline(it, agent, &project)).collect();
         // Codex reports a tool that fails before it runs only at the end of the turn.
@@ -150,26 +144,18 @@ fn the_same_session_is_recorded_alike_in_every_agent_and_told_to_the_next() {
         of_agent.map(|it| row(it).replace(agent, "AGENT")).collect()
     };
     for agent in AGENTS.iter().map(|agent| agent.name) {
-        let mut expected = vec![
-            "PromptSubmitted \"make total_AGENT.py right\"".to_owned(),
-            "SessionStarted".to_owned(),
-            format!("SummaryRequested {:?}", decision("AGENT")),
-            "ToolUsed \"Bash\" \"echo all passed\"".to_owned(),
-            "ToolUsed \"Bash\" \"echo one failed; exit 3\" failed: Exit code 3\none failed"
-                .to_owned(),
-            "ToolUsed \"Edit\" \"gone.py\" failed".to_owned(),
-            "ToolUsed \"Edit\" \"total_AGENT.py\"".to_owned(),
-            "ToolUsed \"Read\" \"total_AGENT.py\"".to_owned(),
-        ];
-        match agent {
-            // It has no tool for reading.
-            "codex" => expected[7] = "ToolUsed \"Bash\" \"cat total_AGENT.py\"".to_owned(),
-            // It refuses the edit before it is a use of a tool, and tells no hook.
-            "claude-code" => drop(expected.remove(5)),
-            _ => {}
-        }
-        expected.sort();
-        assert_eq!(recorded(agent), expected, "{agent}");
+        let expected = expected_events(agent);
+        assert_eq!(recorded(&events, agent), expected, "{agent}");
+        // The agent's own record of the session says the same, and adds nothing to what hooks recorded.
+        let from = if agent == "claude-code" { "transcripts" } else { agent };
+        let again: Value =
+            serde_json::from_str(&claude_mem(&["import", "--from", from, "--json"])).unwrap();
+        assert_eq!(again["added"], json!({}), "{agent}");
+        let elsewhere = home.join(format!("only-{agent}"));
+        let elsewhere = [("CLAUDE_MEM_DATA_DIR", elsewhere.to_str().unwrap())];
+        ours_with(&claude, &["import", "--from", from], &elsewhere);
+        let imported = lines(&ours_with(&claude, &["log", "--json", "--raw"], &elsewhere));
+        assert_eq!(recorded(&imported, agent), expected, "import of {agent}");
     }
     let observations = observed(AGENTS[0].name);
     assert!(observations.iter().any(|it| it.contains(&decision("AGENT"))), "{observations:?}");

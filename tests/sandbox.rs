@@ -184,9 +184,14 @@ pub(crate) fn real_client(url: &str) -> Client {
 
 /// Runs our binary in the real client's world.
 pub(crate) fn ours(client: &Client, arguments: &[&str]) -> String {
+    ours_with(client, arguments, &[])
+}
+
+/// The same with more variables.
+pub(crate) fn ours_with(client: &Client, arguments: &[&str], more: &[(&str, &str)]) -> String {
     let mut command = Command::new(binary());
     command.args(arguments).env_clear().env("HOME", client.home()).current_dir(client.cwd());
-    command.env("PATH", "/usr/bin:/bin");
+    command.env("PATH", "/usr/bin:/bin").envs(more.iter().copied());
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()

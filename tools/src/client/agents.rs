@@ -3,10 +3,13 @@
 
 use std::{fs, io, path::Path, thread};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::{
-    install::{ClientError, Package, VERSION, claude_code, directory, install_package},
+    install::{
+        ClientError, Package, VERSION, claude_code, directory, install_package, search_path,
+    },
     run::{Client, Outcome},
 };
 
@@ -15,14 +18,14 @@ use super::{
 pub struct Agent {
     /// As claude-mem calls it.
     pub name: &'static str,
-    package: Package<'static>,
+    pub(super) package: Package<'static>,
     /// Files below the home directory; `SERVER` stands for the model server and `PROJECT` for where it works.
-    files: &'static [(&'static str, &'static str)],
+    pub(super) files: &'static [(&'static str, &'static str)],
     /// Variables of its environment, likewise.
-    variables: &'static [(&'static str, &'static str)],
-    arguments: &'static [&'static str],
+    pub(super) variables: &'static [(&'static str, &'static str)],
+    pub(super) arguments: &'static [&'static str],
     /// How its model asks for a piece of work in this directory.
-    call: fn(&Work<'_>, &Path) -> (&'static str, Value),
+    pub(super) call: fn(&Work<'_>, &Path) -> (&'static str, Value),
 }
 
 /// A piece of work that every agent has a tool for. Files are named relative to the project.
@@ -67,6 +70,7 @@ pub static AGENTS: [Agent; 6] = [
             program: "node_modules/.bin/codex",
             args: &["--version"],
             prints: "codex-cli 0.166.0",
+            needs_newer_node: false,
         },
         files: &[(
             ".codex/config.toml",
@@ -110,6 +114,7 @@ stream_max_retries = 0
             program: "node_modules/.bin/gemini",
             args: &["--version"],
             prints: "0.61.0",
+            needs_newer_node: false,
         },
         files: &[
             (
@@ -142,6 +147,7 @@ stream_max_retries = 0
             program: "node_modules/.bin/qwen",
             args: &["--version"],
             prints: "0.24.4",
+            needs_newer_node: false,
         },
         files: &[(
             ".qwen/settings.json",
@@ -176,6 +182,7 @@ stream_max_retries = 0
             program: "node_modules/.bin/copilot",
             args: &["--version"],
             prints: "GitHub Copilot CLI 1.0.102",
+            needs_newer_node: false,
         },
         files: &[(
             ".copilot/settings.json",
@@ -215,6 +222,7 @@ stream_max_retries = 0
             program: "node_modules/.bin/opencode",
             args: &["--version"],
             prints: "1.18.33",
+            needs_newer_node: false,
         },
         files: &[
             (
@@ -287,6 +295,9 @@ impl Agent {
             client = client.env(name, "http://127.0.0.1:9");
         }
         client = client.env("HOME", home).env("no_proxy", "127.0.0.1,localhost");
+        if self.package.needs_newer_node {
+            client = client.env("PATH", search_path(&self.package)?);
+        }
         for (name, value) in self.variables {
             client = client.env(name, fill(value));
         }
@@ -305,6 +316,20 @@ impl Agent {
         match self.name {
             "opencode" => client.call(arguments.chain(prompt.split(' '))),
             _ => client.call(arguments.chain([prompt])),
+        }
+    }
+
+    /// Ends the process that Cline leaves behind for a project.
+    pub fn end_daemon(project: &Path) {
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        for process in processes {
+            let command = fs::read_to_string(process.path().join("cmdline")).unwrap_or_default();
+            let is_daemon = command.contains("--cline-hub-daemon")
+                && command.contains(&*project.to_string_lossy());
+            let id = process.file_name().to_string_lossy().parse().ok().and_then(Pid::from_raw);
+            if let Some(id) = id.filter(|_| is_daemon) {
+                let _ = kill_process(id, Signal::TERM);
+            }
         }
     }
 

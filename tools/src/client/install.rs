@@ -1,6 +1,7 @@
 //! Finding the client, and installing it where it is missing.
 
 use std::env;
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
@@ -81,7 +82,20 @@ pub(super) struct Package<'v> {
     pub(super) args: &'static [&'static str],
     /// What that prints first.
     pub(super) prints: &'v str,
+    /// Whether it does not run with Node 20.
+    pub(super) needs_newer_node: bool,
 }
+
+/// For packages that do not run with Node 20. It takes about 190 MB.
+const NEWER_NODE: Package<'static> = Package {
+    name: "node",
+    registered_as: "node",
+    version: "22.23.3",
+    program: "node_modules/node/bin/node",
+    args: &["--version"],
+    prints: "v22.23.3",
+    needs_newer_node: false,
+};
 
 /// The client of [`VERSION`], installed if need be.
 pub fn executable() -> Result<PathBuf, ClientError> {
@@ -155,6 +169,7 @@ fn modules(
         program: "/usr/bin/env",
         args: probe,
         prints: "object",
+        needs_newer_node: false,
     };
     Ok(install_package(&package)?.join("node_modules"))
 }
@@ -173,6 +188,7 @@ pub(super) const fn claude_code(version: &str) -> Package<'_> {
         program: "node_modules/.bin/claude",
         args: &["--version"],
         prints: version,
+        needs_newer_node: false,
     }
 }
 
@@ -194,6 +210,18 @@ fn install(cache: &Path, package: &Package<'_>, npm: &Path) -> Result<PathBuf, C
     Ok(finished)
 }
 
+/// Where a package looks for programs, Node among them.
+pub(super) fn search_path(package: &Package<'_>) -> Result<OsString, ClientError> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    if !package.needs_newer_node {
+        return Ok(path);
+    }
+    let mut newer = install_package(&NEWER_NODE)?.join("node_modules/node/bin").into_os_string();
+    newer.push(":");
+    newer.push(path);
+    Ok(newer)
+}
+
 pub(super) fn lock(cache: &Path, name: &str) -> io::Result<File> {
     fs::create_dir_all(cache)?;
     let file = File::create(cache.join(format!("{name}.lock")))?;
@@ -208,6 +236,7 @@ fn install_into(prefix: &Path, package: &Package<'_>, npm: &Path) -> Result<(), 
     check(&mut npm, |output| output.status.success())?;
     // npm counts a package as installed even when its native part is missing or does not fit.
     let mut program = Command::new(prefix.join(package.program));
+    program.env("PATH", search_path(package)?);
     check(program.args(package.args).current_dir(prefix), |output| {
         output.status.success() && output.stdout.starts_with(package.prints.as_bytes())
     })

@@ -6,13 +6,17 @@
 
 mod agents;
 mod install;
+mod more_agents;
 mod pypi;
 mod run;
+mod turn;
 
 pub use agents::{AGENTS, Agent, Work};
 pub(crate) use install::cache;
 pub use install::{
     ClientError, VERSION, axe, azurite, esbuild, executable, executable_of, mcp_sdk, playwright,
 };
+pub use more_agents::MORE_AGENTS;
 pub use pypi::schemathesis;
 pub use run::{Client, Outcome};
+pub use turn::{AFTER, BEFORE};

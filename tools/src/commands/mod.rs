@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+mod agents;
 mod bench;
 mod clients;
 mod crash;
@@ -39,6 +40,7 @@ pub(crate) fn main() -> ExitCode {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    Agents(agents::Agents),
     Bench(bench::Bench),
     Clients(clients::Clients),
     Crash(crash::Crash),
@@ -56,6 +58,7 @@ enum Command {
 impl Command {
     fn run(self) -> Result<ExitCode, Box<dyn Error>> {
         match self {
+            Self::Agents(command) => command.run(),
             Self::Bench(command) => command.run(),
             Self::Clients(command) => command.run(),
             Self::Crash(command) => command.run(),
