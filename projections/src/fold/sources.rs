@@ -17,6 +17,8 @@ pub(crate) struct Sources {
     /// The prompt of the last one.
     pub(crate) prompt_number: Option<i64>,
     turn: Option<i64>,
+    /// Whether the end of a turn is among them.
+    pub(crate) ends_turn: bool,
     /// The subagent type, if all of them have the same.
     pub(crate) agent_type: Option<String>,
     /// Files written according to tool inputs, each once, in order.
@@ -50,7 +52,8 @@ impl Sources {
             "select events.at_us, events.session, events.project, events.forgotten_by is not null,
                        coalesce(tool_uses.prompt_number, stops.prompt_number),
                        coalesce(tool_uses.turn, stops.turn),
-                       coalesce(tool_uses.agent_type, stops.agent_type), tool_uses.files_written
+                       coalesce(tool_uses.agent_type, stops.agent_type), tool_uses.files_written,
+                       coalesce(stops.scope = 'turn', false)
                    from answers join events on events.seq = answers.source
                        left join tool_uses on tool_uses.seq = answers.source
                        left join stops on stops.seq = answers.source
@@ -67,6 +70,7 @@ impl Sources {
             self.turn = row.get::<_, Option<i64>>(5)?.or(self.turn);
             agents.push(row.get::<_, Option<String>>(6)?);
             add(&mut self.written, items(row.get::<_, Option<String>>(7)?.as_deref()));
+            self.ends_turn |= row.get::<_, bool>(8)?;
         }
         agents.dedup();
         if let [agent] = &mut agents[..] {

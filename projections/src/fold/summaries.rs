@@ -10,9 +10,13 @@ use crate::{
     },
     fts_terms,
     store::sql_values::{list, some},
+    xml::{Summary, Verdict},
 };
 use claude_mem_events::Recorded;
 use rusqlite::params;
+
+/// Files that a minimal summary names.
+const MINIMAL_FILES_MAX: usize = 5;
 
 /// Summaries: usually one per turn.
 pub(crate) struct Summaries;
@@ -23,12 +27,12 @@ impl Projection for Summaries {
     }
 
     fn version(&self) -> u32 {
-        3
+        4
     }
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
         match RecordedReply::of(rows, event) {
-            Some(said) => sum_up(rows, event, &said),
+            Some(recorded) => sum_up(rows, event, &recorded),
             None => Ok(()),
         }
     }
@@ -101,14 +105,27 @@ impl Row<'_> {
     }
 }
 
-fn sum_up(rows: &Rows<'_>, event: &Recorded, said: &RecordedReply<'_>) -> Result<()> {
-    let Some(summary) = &said.reply.summary else { return Ok(()) };
+fn sum_up(rows: &Rows<'_>, event: &Recorded, recorded: &RecordedReply<'_>) -> Result<()> {
+    if recorded.reply.verdict == Verdict::Unreadable {
+        return Ok(());
+    }
+    // Each reply takes a number, with or without a row: whether a turn changed files cannot be seen once its events
+    // are forgotten, and numbers must not depend on the order in which logs are folded.
     let id = rows.numbers("summaries", 1)?;
     let sources = rows.sources(event)?;
     if sources.is_forgotten {
         return Ok(());
     }
     let files_edited = sources.written_in_turn(rows)?;
+    let minimal;
+    let (summary, tokens) = match &recorded.reply.summary {
+        Some(summary) => (summary, recorded.tokens(recorded.memories() - 1)),
+        None if sources.ends_turn && !files_edited.is_empty() => {
+            minimal = minimal_summary(&files_edited);
+            (&minimal, 0)
+        }
+        None => return Ok(()),
+    };
     let mut files_read = sources.kept(&summary.files_read);
     add(&mut files_read, sources.kept(&summary.files_edited));
     files_read.retain(|file| !files_edited.contains(file));
@@ -129,13 +146,62 @@ fn sum_up(rows: &Rows<'_>, event: &Recorded, said: &RecordedReply<'_>) -> Result
         texts: texts.map(Option::as_deref),
         files_read: &files_read,
         files_edited: &files_edited,
-        provider: some(&said.replied.provider),
-        model: some(&said.replied.model),
-        prompt_version: some(&said.replied.prompt_version),
-        generation: said.replied.generation,
-        tokens: said.tokens(said.memories() - 1),
+        provider: some(&recorded.replied.provider),
+        model: some(&recorded.replied.model),
+        prompt_version: some(&recorded.replied.prompt_version),
+        generation: recorded.replied.generation,
+        tokens,
         is_visible: is_current(rows, event)?,
         ..Row::default()
     };
     row.insert(rows, event, id)
+}
+
+/// The summary of a turn that changed files and that the model did not sum up. It repeats neither the prompt nor
+/// observations: they can be forgotten one by one, and their text must not stay here.
+fn minimal_summary(files_edited: &[String]) -> Summary {
+    let named = files_edited.iter().take(MINIMAL_FILES_MAX).map(String::as_str).collect::<Vec<_>>();
+    let more = match files_edited.len() - named.len() {
+        0 => String::new(),
+        1 => " and one more file".to_owned(),
+        more => format!(" and {more} more files"),
+    };
+    let completed = Some(format!("Changed {}{more}.", named.join(", ")));
+    Summary { completed, ..Summary::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::test_log::TestLog;
+
+    /// What the only turn was summed up as, after it edited these files and got this reply.
+    fn completed(files: &[&str], reply: &str) -> Vec<Option<String>> {
+        let mut scene = TestLog::new();
+        scene.prompt("faster");
+        let mut answers = vec![scene.tool("Bash", r#"{"command":"ls"}"#)];
+        for file in files {
+            answers.push(scene.tool("Write", &format!(r#"{{"file_path":"/p/{file}"}}"#)));
+        }
+        answers.push(scene.stop());
+        scene.reply(&answers, reply);
+        let store = scene.fold();
+        let mut rows = store.connection.prepare("select completed from summaries").unwrap();
+        let texts = rows.query_map([], |row| row.get(0)).unwrap();
+        texts.collect::<rusqlite::Result<_>>().unwrap()
+    }
+
+    #[test]
+    fn a_turn_that_changed_files_has_at_least_a_minimal_summary() {
+        let observation = "<observation><type>change</type><title>t</title></observation>";
+        let changed = |text: &str| vec![Some(text.to_owned())];
+        assert_eq!(completed(&["a.rs"], observation), changed("Changed a.rs."));
+        assert_eq!(completed(&["a.rs", "b.rs"], "<skip/>"), changed("Changed a.rs, b.rs."));
+        let many = ["1", "2", "3", "4", "5", "6", "7"];
+        let listed = "Changed 1, 2, 3, 4, 5 and 2 more files.";
+        assert_eq!(completed(&many, "<skip_summary/>"), changed(listed));
+        assert_eq!(completed(&[], observation), []);
+        assert_eq!(completed(&["a.rs"], "prose without an element"), []);
+        let given = "<summary><completed>c</completed></summary>";
+        assert_eq!(completed(&["a.rs"], given), changed("c"));
+    }
 }
