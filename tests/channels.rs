@@ -357,3 +357,26 @@ fn redacting_the_past_finds_what_was_stored_without_redaction() {
     sandbox.run(&["redact", "--yes"]).ok();
     assert_clean(&sandbox);
 }
+
+#[test]
+fn personal_data_is_replaced_if_the_setting_asks_for_it() {
+    let sandbox = Sandbox::new();
+    let address = "jo.doe@example.org";
+    let payload = json!({"session_id": "s", "cwd": "/p", "prompt": format!("write to {address}"),
+        "tool_name": "Bash", "tool_input": {"command": format!("mail {address}")},
+        "tool_response": {"stdout": "card 4111 1111 1111 1111", "n": 4_111_111_111_111_111_u64}});
+    let record = |set: &[(&str, &str)]| {
+        sandbox.hook_with("new", set, payload.to_string());
+        sandbox.hook_with("save", set, payload.to_string());
+    };
+    record(&[]);
+    assert!(sandbox.run(&["export"]).ok().contains(address), "off by default");
+    sandbox.run(&["settings", "set", "REDACT_PERSONAL", "true"]).ok();
+    sandbox.run(&["redact", "--yes"]).ok();
+    record(&[]);
+    let export = sandbox.run(&["export"]).ok();
+    assert!(!export.contains(address) && !export.contains("4111"), "{export}");
+    assert_eq!(export.matches(r#""prompt":"write to [redacted:email]""#).count(), 2, "{export}");
+    let output = r#""output":"{\"stdout\":\"card [redacted:card]\",\"n\":\"[redacted:card]\"}""#;
+    assert_eq!(export.matches(output).count(), 2, "{export}");
+}

@@ -7,7 +7,7 @@ use claude_mem_events::{Envelope, Event, NoteScope, Revision, Tombstone};
 
 use claude_mem_core::settings::{
     Settings,
-    table::{FIELD_BYTES_MAX, REDACT_SECRETS},
+    table::{FIELD_BYTES_MAX, REDACT_PERSONAL, REDACT_SECRETS},
 };
 use claude_mem_privacy::{Policy, redact_bytes, redact_json, redact_text, work};
 
@@ -15,6 +15,7 @@ use claude_mem_privacy::{Policy, redact_bytes, redact_json, redact_text, work};
 pub fn policy(settings: &Settings) -> Policy {
     Policy {
         redact_secrets: settings.get(&REDACT_SECRETS),
+        redact_personal: settings.get(&REDACT_PERSONAL),
         field_bytes_max: settings.get(&FIELD_BYTES_MAX),
         ..Policy::default()
     }

@@ -17,7 +17,7 @@ use crate::{
     compact::{begin, catch_up, sealed},
     purge,
 };
-use claude_mem_capture::redaction::redact as redact_event;
+use claude_mem_capture::redaction::{policy, redact as redact_event};
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_memory::{semantic::erase_changed, store};
 use claude_mem_privacy::Policy;
@@ -56,7 +56,8 @@ pub fn redact(
     let segments = if is_dry_run { log.segments()? } else { sealed(&log)? };
     let total = segments.iter().map(|info| info.bytes).sum();
     let done = AtomicU64::new(0);
-    let policy = Policy { redact_secrets: true, ..Policy::default() };
+    // Always with secrets: that is what the command is for.
+    let policy = Policy { redact_secrets: true, ..policy(&app.settings) };
     let mut judge = Redacting { policy, rules: Rules::new() };
     for info in segments {
         let found = judge.search(&log, &info, &mut redacted.by_day)?;

@@ -1,6 +1,6 @@
 //! Redaction: removes private text and secrets before anything is stored.
 //!
-//! In this order: remove tags with their content, replace secrets by placeholders that name their
+//! In this order: replace personal data if that is wanted, remove tags with their content, replace secrets by placeholders that name their
 //! kind, truncate long text. Truncation is last, so that no secret is cut in two and half of it
 //! kept. Everything takes linear time, and [`work`] enforces a limit. This crate does no I/O.
 
@@ -10,6 +10,7 @@ mod json;
 mod json_strings;
 mod long_strings;
 mod memchr_small;
+mod personal;
 mod secrets;
 mod tags;
 pub mod work;
@@ -31,6 +32,8 @@ pub const FIELD_BYTES_MAX_DEFAULT: usize = 256 << 10;
 pub struct Policy {
     /// Whether to replace secrets. Tags are always removed.
     pub redact_secrets: bool,
+    /// Whether to replace e-mail addresses, phone numbers, payment cards and the like.
+    pub redact_personal: bool,
     /// Maximum bytes of one string, including the note about a cut.
     pub field_bytes_max: usize,
     /// Maximum bytes of one value.
@@ -43,6 +46,7 @@ impl Default for Policy {
         // on the way to the disk.
         Self {
             redact_secrets: true,
+            redact_personal: false,
             field_bytes_max: FIELD_BYTES_MAX_DEFAULT,
             total_bytes_max: 8 << 20,
         }
@@ -82,7 +86,12 @@ pub fn redact_bytes(bytes: &[u8], policy: Policy) -> String {
     redact_owned(String::from_utf8_lossy(bytes), policy).text
 }
 
-fn redact_owned(text: Cow<'_, str>, policy: Policy) -> Redacted {
+fn redact_owned(mut text: Cow<'_, str>, policy: Policy) -> Redacted {
+    if policy.redact_personal
+        && let Some(redacted) = personal::redact(&text, personal::Form::Plain)
+    {
+        text = Cow::Owned(redacted);
+    }
     let stripped = tags::strip(text);
     let wholly_private = stripped.wholly_private;
     let limit = policy.field_bytes_max.min(policy.total_bytes_max);

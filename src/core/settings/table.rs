@@ -46,6 +46,8 @@ settings! {
             "Skipped tools", "Names of tools whose uses are never recorded.";
         REDACT_SECRETS: bool = "CLAUDE_MEM_REDACT_SECRETS", true, fails closed to true,
             "Redact secrets", "Replace recognized keys and passwords before anything is stored.";
+        REDACT_PERSONAL: bool = "CLAUDE_MEM_REDACT_PERSONAL", false, fails closed to true,
+            "Redact personal data", "Also replace e-mail addresses, phone numbers, payment cards, IBANs and US social security numbers.";
         FIELD_BYTES_MAX: usize = "CLAUDE_MEM_FIELD_BYTES_MAX", count(FIELD_BYTES_MAX_DEFAULT, 1024..=8 << 20), unit Bytes,
             "Maximum field size", "Longer tool inputs and outputs are cut in the middle.";
         SYNC: SyncMode = "CLAUDE_MEM_SYNC", SyncMode::Default,

@@ -14,7 +14,7 @@ use arrays::Neighbours;
 use crate::{
     Policy, clip,
     json_strings::{end_of_string, read_string, write_string},
-    long_strings, redact_secrets, redact_text,
+    long_strings, personal, redact_secrets, redact_text,
     secrets::{self, Name},
     tags,
 };
@@ -25,6 +25,11 @@ const NOTE_BYTES_MAX: usize = 256;
 /// Redacts every string of a JSON text, including member names. The result is always valid JSON:
 /// invalid input becomes one string, redacted as plain text.
 pub fn redact_json(raw: &str, policy: Policy) -> String {
+    if policy.redact_personal
+        && let Some(redacted) = personal::redact(raw, personal::Form::Json)
+    {
+        return redact_json(&redacted, Policy { redact_personal: false, ..policy });
+    }
     let mut pass = Pass::new(raw, policy);
     if pass.run().is_some() {
         return pass.finish();

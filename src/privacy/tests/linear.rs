@@ -80,6 +80,22 @@ fn invalid_json_is_read_in_linear_time() {
     check(|fragment, size| bytes_read_of_json(&repeated(&format!("[{{\"a\":{fragment}"), size)));
 }
 
+#[test]
+fn personal_data_is_searched_in_linear_time() {
+    let fragments = [
+        "a@", "@a.", "a.", "a@a.", "1", "4111 ", "+1 ", "+1(", "219-09-", "DE89 ", "DE89", "\\u",
+        "\"",
+    ];
+    let policy = Policy { redact_personal: true, ..Policy::default() };
+    for read in [redact_json, |text: &str, policy| redact_text(text, policy).text] {
+        check_some(fragments.map(String::from), |fragment, size| {
+            let scope = Scope::new(u64::MAX);
+            read(&repeated(fragment, size), policy);
+            scope.bytes_read()
+        });
+    }
+}
+
 /// Bytes read to redact a text, counting repeated reads.
 fn bytes_read_of_text(text: &str) -> u64 {
     let scope = Scope::new(u64::MAX);
