@@ -134,4 +134,8 @@ fn labels_that_cannot_be_used_are_refused_with_the_reason() {
     sandbox.write("labels.json", "{}");
     let nowhere = sandbox.run(&["eval", "--sessions", "no", "--labels", "labels.json"]).fails(1);
     assert!(nowhere.contains("no cannot be read"), "{nowhere}");
+    sandbox.write("archives/a.tar.xz", "");
+    let nothing = sandbox.run(&["eval", "--sessions", "archives", "--labels", "labels.json"]);
+    let nothing = nothing.fails(1);
+    assert!(nothing.contains("no transcripts in archives"), "{nothing}");
 }

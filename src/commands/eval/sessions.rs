@@ -84,6 +84,13 @@ impl Sessions {
         let began = beginnings(transcripts).map_err(|error| {
             Failure::new(format!("{} cannot be read: {error}", transcripts.display()))
         })?;
+        if began.is_empty() {
+            return Err(Failure::new(format!("no transcripts in {}", transcripts.display()))
+                .meaning(
+                    "sessions of Claude Code are files that end in `.jsonl`; archives are not read",
+                )
+                .remedy("name the folder that holds them, such as `~/.claude/projects`"));
+        }
         let dir = TemporaryDir::new()?;
         dir.copy_settings(&user.paths, options)?;
         let paths = Paths { home: user.paths.home.clone(), data: dir.0.clone() };
