@@ -96,7 +96,7 @@ fn a_new_session_gets_past_work_and_next_steps() {
     };
     past.record("", added);
     for source in ["startup", "clear", "compact"] {
-        let told = past.begin(&format!("new-{source}"), source);
+        let page = past.begin(&format!("new-{source}"), source);
         for part in [
             "# shop: memory, as of",
             "not instructions",
@@ -106,11 +106,11 @@ fn a_new_session_gets_past_work_and_next_steps() {
             "Rounding happens once, at the end [cart.rs, gone]",
             "The story of Rounding",
         ] {
-            assert!(told.contains(part), "{source}: no `{part}` in\n{told}");
+            assert!(page.contains(part), "{source}: no `{part}` in\n{page}");
         }
         let places = ["Never touch", "Check invoices", "Fix the total", "Rounding happens"];
-        let places = places.map(|text| told.find(text).unwrap());
-        assert!(places.is_sorted(), "{told}");
+        let places = places.map(|text| page.find(text).unwrap());
+        assert!(places.is_sorted(), "{page}");
     }
 }
 
@@ -123,10 +123,10 @@ fn what_the_user_said_is_given_whatever_its_age_and_before_everything_else() {
         past.observe(&format!("s{number}"), "bugfix", &format!("Fix number {number}"), "a.rs");
     }
     past.sandbox.run(&["distill"]).ok();
-    let told = past.begin("new", "startup");
-    let (said, rest) = told.split_once("## Known").unwrap();
-    assert!(said.contains("## Said by the user\n- #1 US English everywhere\n"), "{told}");
-    assert!(!rest.contains("US English"), "{told}");
+    let page = past.begin("new", "startup");
+    let (rules, rest) = page.split_once("## Known").unwrap();
+    assert!(rules.contains("## Said by the user\n- #1 US English everywhere\n"), "{page}");
+    assert!(!rest.contains("US English"), "{page}");
 }
 
 #[test]
@@ -145,10 +145,10 @@ fn sessions_that_a_program_starts_do_not_crowd_the_context() {
         past.reply(&session, &summary("A review"));
     }
     past.sandbox.run(&["distill"]).ok();
-    let told = past.begin("new", "startup");
-    assert!(told.contains("- The invoice → The invoice is done"), "{told}");
-    assert!(!told.contains("A review is done"), "{told}");
-    assert!(told.matches("found nothing [").count() < 10, "{told}");
+    let page = past.begin("new", "startup");
+    assert!(page.contains("- The invoice → The invoice is done"), "{page}");
+    assert!(!page.contains("A review is done"), "{page}");
+    assert!(page.matches("found nothing [").count() < 10, "{page}");
 }
 
 #[test]
@@ -175,13 +175,13 @@ fn after_a_compaction_a_session_is_told_where_it_stands() {
             },
         );
     }
-    let told = past.begin("two", "compact");
+    let page = past.begin("two", "compact");
     let expected = "\n## Where this session stands\n- Asked last: make the tests pass\n\
         - Open: Check invoices\n- Last failing command: `cargo test`: error: two tests failed\n\
         \n## Done in this session\n- Fix the total → Total is exact\n";
-    assert!(told.contains(expected), "{told}");
-    assert!(told.contains("# shop: after the compaction, as of"), "{told}");
-    assert!(!told.contains("Known before"), "the client keeps what it was told: {told}");
+    assert!(page.contains(expected), "{page}");
+    assert!(page.contains("# shop: after the compaction, as of"), "{page}");
+    assert!(!page.contains("Known before"), "the client keeps what it was told: {page}");
 }
 
 #[test]
@@ -226,9 +226,9 @@ fn a_resumed_session_gets_only_what_others_added_since() {
     let sent = json!({"session_id": "two", "hook_event_name": "SessionStart", "source": "resume",
         "cwd": past.root()});
     let answer = past.sandbox.hook_with("context", &[("CLAUDE_MEM_NOW", &later)], sent.to_string());
-    let told = answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
-    assert!(told.contains("Learned meanwhile"), "{told}");
-    assert!(!told.contains("Known before"), "{told}");
+    let page = answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+    assert!(page.contains("Learned meanwhile"), "{page}");
+    assert!(!page.contains("Known before"), "{page}");
 }
 
 #[test]
@@ -242,9 +242,9 @@ fn the_client_accepts_the_context_of_any_memory_size() {
     }
     // A hook does not wait until all of that is folded; a command does.
     past.sandbox.run(&["distill"]).ok();
-    let told = past.begin("new", "startup");
-    assert!(told.encode_utf16().count() < 9_800, "{}", told.len());
-    assert!(told.contains("of 1000 memories"), "{told}");
+    let page = past.begin("new", "startup");
+    assert!(page.encode_utf16().count() < 9_800, "{}", page.len());
+    assert!(page.contains("of 1000 memories"), "{page}");
     let shown =
         past.sandbox.run(&["context", "--project", "shop", "--budget", "800", "--json"]).ok();
     let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
@@ -264,23 +264,23 @@ fn observations_that_differ_in_one_word_or_file_are_all_in_the_context() {
     for number in 0..2 {
         past.observe(&format!("three-{number}"), "decision", "Use WAL for the ledger", "db.rs");
     }
-    let told = past.begin("new", "startup");
+    let page = past.begin("new", "startup");
     for name in ["payment", "checkout", "invoice"] {
-        assert!(told.contains(&format!("crash in the {name} service")), "{name}:\n{told}");
+        assert!(page.contains(&format!("crash in the {name} service")), "{name}:\n{page}");
     }
-    assert_eq!(told.matches(" Split the module that had grown too large [").count(), 2, "{told}");
-    assert_eq!(told.matches("decision: Use WAL for the ledger [").count(), 1, "{told}");
-    assert!(!told.contains('×'), "{told}");
+    assert_eq!(page.matches(" Split the module that had grown too large [").count(), 2, "{page}");
+    assert_eq!(page.matches("decision: Use WAL for the ledger [").count(), 1, "{page}");
+    assert!(!page.contains('×'), "{page}");
 }
 
 #[test]
 fn the_injected_context_is_never_recorded_as_new() {
     let mut past = Past::new();
     past.observe("one", "decision", "A memorable decision", "a.rs");
-    let told = past.begin("two", "startup");
-    assert!(told.contains("A memorable decision"));
+    let page = past.begin("two", "startup");
+    assert!(page.contains("A memorable decision"));
     let prompt = json!({"session_id": "two", "hook_event_name": "UserPromptSubmit", "cwd": past.root(),
-        "prompt": format!("please go on{told}")});
+        "prompt": format!("please go on{page}")});
     past.sandbox.hook("new", prompt.to_string());
     let events = past.sandbox.events();
     let prompts: Vec<_> = events
@@ -301,9 +301,9 @@ fn a_memory_of_changed_or_deleted_files_is_marked() {
     fs::write(past.sandbox.home().join("shop/changed.rs"), "new").unwrap();
     past.observe("one", "bugfix", "About a file rewritten later", "changed.rs");
     past.observe("two", "bugfix", "On something since removed", "gone.rs");
-    let told = past.begin("new", "startup");
-    assert!(told.contains("rewritten later [changed.rs, changed since]"), "{told}");
-    assert!(told.contains("since removed [gone.rs, gone]"), "{told}");
+    let page = past.begin("new", "startup");
+    assert!(page.contains("rewritten later [changed.rs, changed since]"), "{page}");
+    assert!(page.contains("since removed [gone.rs, gone]"), "{page}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ fn remember(sandbox: &Sandbox, text: &str, title: &str) {
     sandbox.run(&["remember", text, "--title", title, "--type", "decision"]).ok();
 }
 
-fn told(sandbox: &Sandbox) -> String {
+fn context_page(sandbox: &Sandbox) -> String {
     sandbox.run(&["context", "--budget", "2000"]).stdout
 }
 
@@ -55,7 +55,7 @@ fn a_wrong_memory_is_put_right_and_stays_right_after_a_rebuild() {
     assert_eq!(marked, "marked as wrong: 2 Sleep of the otter\n");
     assert_eq!(sandbox.run(&["supersede", "3", "1"]).ok(), "superseded 3 Sleep of the seal\n");
 
-    let page = told(&sandbox);
+    let page = context_page(&sandbox);
     assert!(page.contains("sleeps at ten") && !page.contains("at noon"), "{page}");
     assert!(!page.contains("otter") && !page.contains("seal"), "{page}");
     let found = sandbox.run(&["search", "sleep"]).ok();
@@ -75,11 +75,11 @@ fn a_wrong_memory_is_put_right_and_stays_right_after_a_rebuild() {
 
     let before = dump(&sandbox.data());
     assert_eq!(rebuilt(&sandbox), before);
-    assert_eq!(told(&sandbox), page);
+    assert_eq!(context_page(&sandbox), page);
     sandbox.run(&["unpin", "1"]).ok();
     sandbox.run(&["wrong", "2", "--undo"]).ok();
     sandbox.run(&["wrong", "3", "--undo"]).ok();
-    let page = told(&sandbox);
+    let page = context_page(&sandbox);
     assert!(page.contains("otter") && page.contains("seal"), "{page}");
 }
 
@@ -177,12 +177,12 @@ fn claude_revises_over_mcp() {
             "params": {"name": "revise", "arguments": arguments}});
         sandbox.run_with(&["mcp"], &[], format!("{call}\n")).ok()
     };
-    let said = call(json!({"ids": [1], "action": "wrong", "because": "it sleeps at ten"}));
-    assert!(said.contains("Revised 1 Sleep of the walrus."), "{said}");
-    let said = call(json!({"ids": [1], "action": "supersede", "by": [2]}));
-    assert!(said.contains("Revised 1"), "{said}");
-    let said = call(json!({"ids": [2], "action": "edit", "title": "Sleep of the sea otter"}));
-    assert!(said.contains("Sleep of the sea otter"), "{said}");
+    let response = call(json!({"ids": [1], "action": "wrong", "because": "it sleeps at ten"}));
+    assert!(response.contains("Revised 1 Sleep of the walrus."), "{response}");
+    let response = call(json!({"ids": [1], "action": "supersede", "by": [2]}));
+    assert!(response.contains("Revised 1"), "{response}");
+    let response = call(json!({"ids": [2], "action": "edit", "title": "Sleep of the sea otter"}));
+    assert!(response.contains("Sleep of the sea otter"), "{response}");
     assert!(call(json!({"ids": [2], "action": "explode"})).contains("action"));
     assert!(call(json!({"ids": [1], "action": "supersede"})).contains("`by` is missing"));
     assert_eq!(shown(&sandbox, "1")["correction"]["title"], "Sleep of the sea otter");

@@ -146,7 +146,7 @@ mod tests {
         let prompt = r#"{"session_id": "s", "prompt": "<private>all of it</private>"}"#;
         assert!(matches!(
             case.accept(IncomingKind::Prompt, prompt).unwrap(),
-            Captured::Event { event: Event::PromptSubmitted(said), .. } if said.is_private && said.prompt.is_empty()
+            Captured::Event { event: Event::PromptSubmitted(submitted), .. } if submitted.is_private && submitted.prompt.is_empty()
         ));
         assert_eq!(case.skipped(IncomingKind::ToolUse, &used("Bash")), "private");
         let case = Case::new(&[("CLAUDE_MEM_EXCLUDED_PROJECTS", "/work/*")]);

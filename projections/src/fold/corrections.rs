@@ -38,17 +38,17 @@ impl Projection for Corrections {
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
         match RecordedReply::of(rows, event) {
-            Some(said) => correct(rows, event, &said),
+            Some(recorded) => correct(rows, event, &recorded),
             None => Ok(()),
         }
     }
 }
 
-fn correct(rows: &Rows<'_>, event: &Recorded, said: &RecordedReply<'_>) -> Result<()> {
-    let observations = said.reply.observations.iter().zip(1..);
+fn correct(rows: &Rows<'_>, event: &Recorded, recorded: &RecordedReply<'_>) -> Result<()> {
+    let observations = recorded.reply.observations.iter().zip(1..);
     let replacing = observations
         .flat_map(|(row, number)| row.corrects.iter().map(move |title| (Some(number), title)));
-    let withdrawing = said.reply.corrects.iter().map(|title| (None, title));
+    let withdrawing = recorded.reply.corrects.iter().map(|title| (None, title));
     let titles: Vec<(Option<i64>, &String)> =
         replacing.chain(withdrawing).take(CORRECTIONS_MAX).collect();
     if titles.is_empty() {

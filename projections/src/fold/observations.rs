@@ -32,7 +32,7 @@ impl Projection for Observations {
             return add_by_hand(rows, event, memory);
         }
         match RecordedReply::of(rows, event) {
-            Some(said) => observe(rows, event, &said),
+            Some(recorded) => observe(rows, event, &recorded),
             None => Ok(()),
         }
     }
@@ -117,8 +117,8 @@ impl Row<'_> {
     }
 }
 
-fn observe(rows: &Rows<'_>, event: &Recorded, said: &RecordedReply<'_>) -> Result<()> {
-    let observations = &said.reply.observations;
+fn observe(rows: &Rows<'_>, event: &Recorded, recorded: &RecordedReply<'_>) -> Result<()> {
+    let observations = &recorded.reply.observations;
     if observations.is_empty() {
         return Ok(());
     }
@@ -147,11 +147,11 @@ fn observe(rows: &Rows<'_>, event: &Recorded, said: &RecordedReply<'_>) -> Resul
             files_read: &files.read,
             files_modified: &files.modified,
             agent_type: sources.agent_type.as_deref(),
-            provider: some(&said.replied.provider),
-            model: some(&said.replied.model),
-            prompt_version: some(&said.replied.prompt_version),
-            generation: said.replied.generation,
-            tokens: said.tokens(index),
+            provider: some(&recorded.replied.provider),
+            model: some(&recorded.replied.model),
+            prompt_version: some(&recorded.replied.prompt_version),
+            generation: recorded.replied.generation,
+            tokens: recorded.tokens(index),
             is_visible,
             ..Row::default()
         };

@@ -43,8 +43,8 @@ impl Projection for Replies {
     }
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
-        if let Some(said) = RecordedReply::of(rows, event) {
-            return insert(rows, event, &said);
+        if let Some(recorded) = RecordedReply::of(rows, event) {
+            return insert(rows, event, &recorded);
         }
         match &event.event {
             Event::AgentFailed(failed) => fail(rows, event, failed),
@@ -114,8 +114,8 @@ fn as_reply(failed: &AgentFailed) -> AgentReplied {
     }
 }
 
-fn insert(rows: &Rows<'_>, event: &Recorded, said: &RecordedReply<'_>) -> Result<()> {
-    let (replied, reply) = (&said.replied, &said.reply);
+fn insert(rows: &Rows<'_>, event: &Recorded, recorded: &RecordedReply<'_>) -> Result<()> {
+    let (replied, reply) = (&recorded.replied, &recorded.reply);
     let seq = event.seq.raw() as i64;
     let sources = link(rows, seq, &replied.answers)?;
     let is_readable = reply.verdict != Verdict::Unreadable;

@@ -12,7 +12,7 @@ fn last_in(path: &Path) -> Last {
     last_messages(path, |line| read_line(line, StopScope::Turn))
 }
 
-fn said(kind: &str, content: &str) -> String {
+fn message(kind: &str, content: &str) -> String {
     format!("{{\"type\":\"{kind}\",\"message\":{{\"content\":{content}}}}}\n")
 }
 
@@ -30,10 +30,13 @@ fn messages(user: &str, assistant: &str) -> Last {
 
 #[test]
 fn tools_side_chains_and_nonsense_are_passed_over() {
-    let text = said("user", r#""fix \"it\"""#)
-        + &said("assistant", r#"[{"type":"text","text":"Done."},{"type":"text","text":"Bye."}]"#)
-        + &said("assistant", r#"[{"type":"tool_use","name":"Bash","input":{}}]"#)
-        + &said("user", r#"[{"type":"tool_result","content":"out"}]"#)
+    let text = message("user", r#""fix \"it\"""#)
+        + &message(
+            "assistant",
+            r#"[{"type":"text","text":"Done."},{"type":"text","text":"Bye."}]"#,
+        )
+        + &message("assistant", r#"[{"type":"tool_use","name":"Bash","input":{}}]"#)
+        + &message("user", r#"[{"type":"tool_result","content":"out"}]"#)
         + "{\"type\":\"assistant\",\"isSidechain\":true,\"message\":{\"content\":\"other\"}}\n"
         + "{\"type\":\"user\",\"isMeta\":true,\"message\":{\"content\":\"meta\"}}\n"
         + "not json\n\n{\"type\":\"assistant\"}\n{\"type\":\"assis";
@@ -46,14 +49,15 @@ fn tools_side_chains_and_nonsense_are_passed_over() {
 fn an_answer_that_comes_after_the_event_is_waited_for() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("t.jsonl");
-    fs::write(&file, said("assistant", r#""earlier""#) + &said("user", r#""and now?""#)).unwrap();
+    fs::write(&file, message("assistant", r#""earlier""#) + &message("user", r#""and now?""#))
+        .unwrap();
     let read_line = CLAUDE_CODE.transcript_line.unwrap();
     let is_written = std::cell::Cell::new(false);
     // The answer is written while the transcript is read for the first time.
     let read = |line: &[u8]| {
         if !is_written.replace(true) {
             let mut file = fs::OpenOptions::new().append(true).open(&file).unwrap();
-            file.write_all(said("assistant", r#""late""#).as_bytes()).unwrap();
+            file.write_all(message("assistant", r#""late""#).as_bytes()).unwrap();
         }
         read_line(line, StopScope::Turn)
     };
@@ -63,10 +67,10 @@ fn an_answer_that_comes_after_the_event_is_waited_for() {
 
 #[test]
 fn the_answer_of_a_private_turn_is_not_taken_for_a_later_one() {
-    let secret = said("user", "\"<private>x</private>\"") + &said("assistant", "\"hush\"");
-    let later = said("user", "\"go on\"") + &said("assistant", "[{\"type\":\"tool_use\"}]");
+    let secret = message("user", "\"<private>x</private>\"") + &message("assistant", "\"hush\"");
+    let later = message("user", "\"go on\"") + &message("assistant", "[{\"type\":\"tool_use\"}]");
     assert_eq!(read((secret + &later).as_bytes()), messages("go on", ""));
-    let public = said("user", "\"hi\"") + &said("assistant", "\"hello\"");
+    let public = message("user", "\"hi\"") + &message("assistant", "\"hello\"");
     let earlier = Last { is_answered: false, ..messages("go on", "hello") };
     assert_eq!(read((public + &later).as_bytes()), earlier);
 }
@@ -74,7 +78,7 @@ fn the_answer_of_a_private_turn_is_not_taken_for_a_later_one() {
 #[test]
 fn lines_across_blocks_are_read_whole_and_behind_the_bound_nothing() {
     let long = "x".repeat(3 * BLOCK_BYTES + 17);
-    let before = said("user", "\"u\"") + &said("assistant", &format!("\"{long}\""));
+    let before = message("user", "\"u\"") + &message("assistant", &format!("\"{long}\""));
     let noise = "{\"type\":\"system\"}\n".repeat(20_000);
     let mut text = before + &noise;
     assert_eq!(read(text.as_bytes()), messages("u", &long));
@@ -99,17 +103,17 @@ fn prompted(id: &str, text: &str) -> String {
 
 #[test]
 fn the_last_turn_is_read_from_its_prompt_on_and_no_other() {
-    let first = prompted("p1", "one") + &said("assistant", "\"first\"");
-    let second = prompted("p2", "two") + &said("assistant", "\"second\"");
+    let first = prompted("p1", "one") + &message("assistant", "\"first\"");
+    let second = prompted("p2", "two") + &message("assistant", "\"second\"");
     let both = first.clone() + &second;
     assert_eq!(parts_of(&both, "p2"), [said_part("second")]);
     assert_eq!(parts_of(&both, ""), [said_part("second")], "older clients have no ids");
     assert_eq!(parts_of(&both, "p3"), [], "its rows are not written yet");
     let stopped = "{\"type\":\"system\",\"subtype\":\"stop_hook_summary\"}\n";
-    let on = both + stopped + &said("assistant", "\"more\"");
+    let on = both + stopped + &message("assistant", "\"more\"");
     assert_eq!(parts_of(&on, "p2"), [said_part("more")], "the rest was read by the stop before");
-    assert_eq!(parts_of(&said("assistant", "\"x\""), ""), [], "whose turn it is is unknown");
-    let private = prompted("p1", "<private>x</private>") + &said("assistant", "\"hush\"");
+    assert_eq!(parts_of(&message("assistant", "\"x\""), ""), [], "whose turn it is is unknown");
+    let private = prompted("p1", "<private>x</private>") + &message("assistant", "\"hush\"");
     assert_eq!(parts_of(&private, "p1"), []);
 }
 
@@ -117,7 +121,7 @@ fn the_last_turn_is_read_from_its_prompt_on_and_no_other() {
 fn a_compaction_before_the_prompt_counts_unless_something_was_private() {
     let summary =
         "{\"type\":\"user\",\"isCompactSummary\":true,\"message\":{\"content\":\"sum\"}}\n";
-    let turn = said("assistant", "\"old\"") + summary + &prompted("p2", "two");
+    let turn = message("assistant", "\"old\"") + summary + &prompted("p2", "two");
     let compacted = TurnPart::Compacted("sum".into());
     assert_eq!(parts_of(&turn, "p2"), [compacted]);
     for tag in ["<private>x</private>", "< PRIVATE x>"] {
@@ -147,7 +151,7 @@ fn a_gigabyte_costs_no_more_than_its_end() {
     // A sparse file: a gigabyte to the reader, no block on the disk.
     file.set_len(1 << 30).unwrap();
     std::io::Seek::seek(&mut file, std::io::SeekFrom::End(0)).unwrap();
-    write!(file, "\n{}{}", said("user", "\"u\""), said("assistant", "\"a\"")).unwrap();
+    write!(file, "\n{}{}", message("user", "\"u\""), message("assistant", "\"a\"")).unwrap();
     assert_eq!(last_in(&path), messages("u", "a"));
 }
 

@@ -303,7 +303,7 @@ pub(super) fn texts(event: Event) -> (Option<String>, Option<String>) {
             let output = if used.output.is_empty() { used.error } else { used.output };
             (Some(used.input), Some(output))
         }
-        Event::PromptSubmitted(said) => (Some(said.prompt), None),
+        Event::PromptSubmitted(submitted) => (Some(submitted.prompt), None),
         Event::SummaryRequested(stop) => {
             (Some(stop.last_user_message), Some(stop.last_assistant_message))
         }

@@ -123,7 +123,7 @@ pub(super) async fn begin(
         match capture(state, IncomingKind::Prompt, event.field("prompt", Some(prompt))).await? {
             Captured::Event { envelope, event } => {
                 let is_private = matches!(
-                    &event, claude_mem_events::Event::PromptSubmitted(said) if said.is_private);
+                    &event, claude_mem_events::Event::PromptSubmitted(prompt) if prompt.is_private);
                 reason = is_private.then_some("private");
                 events.push((envelope, event));
             }

@@ -128,7 +128,7 @@ fn written(details: &MemoryDetails) -> String {
             list(&mut text, "files read", files_read);
             list(&mut text, "files edited", files_edited);
         }
-        MemoryBody::Prompt { text: said } => line("", said),
+        MemoryBody::Prompt { text: prompt } => line("", prompt),
     }
     let _ = writeln!(text, "from: {}", origin(&details.provenance));
     text

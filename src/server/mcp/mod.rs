@@ -145,11 +145,12 @@ impl Server<'_> {
     /// Runs a tool. Errors are results, so that the model can react to them.
     fn call(&mut self, name: &str, arguments: Value) -> Result<Value, RpcError> {
         let tool = tools::named(name).map_err(|message| RpcError::new(INVALID_PARAMS, message))?;
-        let said = arguments::Arguments::check(arguments, tool.parameters).and_then(|arguments| {
-            (tool.run)(self, &arguments).map_err(|failure| failure.render(false))
-        });
-        let is_error = said.is_err();
-        let (Ok(text) | Err(text)) = said;
+        let response =
+            arguments::Arguments::check(arguments, tool.parameters).and_then(|arguments| {
+                (tool.run)(self, &arguments).map_err(|failure| failure.render(false))
+            });
+        let is_error = response.is_err();
+        let (Ok(text) | Err(text)) = response;
         let mut result = json!({"content": [{"type": "text", "text": text.trim_end()}]});
         if is_error {
             result["isError"] = true.into();

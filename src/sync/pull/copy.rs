@@ -85,7 +85,7 @@ impl HostCopy {
     ) -> Result<(), Error> {
         let Some(pulled_entry) = pulled_entry else { return Ok(()) };
         let follower = pulled_entry.number + 1;
-        let said = if pulled_entry.number == head.number {
+        let known_hash = if pulled_entry.number == head.number {
             Some(head.hash)
         } else if follower == head.manifest.number {
             head.manifest.previous
@@ -93,8 +93,8 @@ impl HostCopy {
             let next = head.increments.iter().find(|increment| increment.number == follower);
             next.map(|increment| increment.previous)
         };
-        match said {
-            Some(said) if said != pulled_entry.hash => Err(self.diverged(remote)),
+        match known_hash {
+            Some(known_hash) if known_hash != pulled_entry.hash => Err(self.diverged(remote)),
             _ => Ok(()),
         }
     }
