@@ -7,7 +7,9 @@
 //! skipped: candidates are then rows with all words, rows with a word in the title, and the newest
 //! ones.
 
-use super::{Kind, Query, filter::Filter, query::Term, spans::Spans, statistics::Statistics};
+use super::{
+    Kind, Query, filter::Filter, query::Term, spans::Spans, statistics::Statistics, typed::Typed,
+};
 use crate::error::{Error, Result};
 use rusqlite::{Connection, params_from_iter, types::Value};
 
@@ -19,6 +21,9 @@ const SCANNED_ROWS_MAX: i64 = 1000;
 const SCOPE_SCANNED_ROWS_MAX: i64 = 2000;
 /// If all words are common, this many rows are taken for each.
 const COMMON_ROWS_MAX: i64 = 2000;
+/// If the only word is one that is being typed and in every tenth row, this many rows are taken.
+const RECENT_ROWS: usize = 300;
+
 /// Which rows of an expression to read.
 #[derive(Clone, Copy)]
 enum Reach {
@@ -56,6 +61,8 @@ pub(crate) struct Gathering<'a> {
     pub(crate) projects: Option<&'a [i64]>,
     /// An expression that every candidate must match, whatever its words.
     pub(crate) also: Option<&'a str>,
+    /// How common the word that is being typed is, if a sample shows it.
+    pub(crate) typed: Option<Typed>,
 }
 
 impl Gathering<'_> {
@@ -63,17 +70,25 @@ impl Gathering<'_> {
         let rows = self.rows_in_scope(statistics)?;
         let spans = Spans::of(self.connection, self.kind)?;
         let mut terms = Vec::new();
-        for term in &self.query.terms {
-            let found = self.count(term, &spans)?;
+        for (at, term) in self.query.terms.iter().enumerate() {
+            let found = match self.typed.filter(|typed| typed.term == at) {
+                Some(typed) => typed.share * rows,
+                None => self.count(term, &spans)?,
+            };
             terms.push((found, worth(found, rows)));
         }
         let mut scores = Scores::default();
         let is_rare = |at: usize| terms[at].0 < RARE_ROWS_MAX as f64;
-        let (rare, common): (Vec<_>, Vec<_>) = (0..terms.len()).partition(|at| is_rare(*at));
+        let unread = self.typed.filter(Typed::is_everywhere).map(|typed| typed.term);
+        let read = (0..terms.len()).filter(|at| Some(*at) != unread);
+        let (rare, common): (Vec<_>, Vec<_>) = read.partition(|at| is_rare(*at));
         let anchors: Vec<_> = rare.iter().filter(|at| terms[**at].0 > 0.0).copied().collect();
         for &at in &anchors {
             let expression = self.query.terms[at].expression();
             self.add(&expression, terms[at].1, &mut scores)?;
+        }
+        if unread.is_some() && rare.is_empty() && common.is_empty() {
+            return self.recent(terms, rows);
         }
         match anchors.is_empty() {
             true => self.add_common(&common, &terms, (rows, &spans), &mut scores)?,
@@ -155,6 +170,14 @@ impl Gathering<'_> {
             self.add_newest(expression, newest, spans, worth, scores)?;
         }
         Ok(())
+    }
+
+    /// The newest rows, whatever their words.
+    fn recent(&self, terms: Vec<(f64, f64)>, rows_in_scope: f64) -> Result<Candidates> {
+        let rows = newest(self.connection, self.kind, self.filter, self.projects, RECENT_ROWS)?;
+        let share = self.typed.map_or(0.0, |typed| typed.share);
+        let matched = (rows.len() as f64 * share) as usize;
+        Ok(Candidates { rows, matched, is_capped: true, terms, rows_in_scope })
     }
 
     /// Adds every row that matches.
@@ -280,6 +303,35 @@ impl Gathering<'_> {
         }
         within
     }
+}
+
+/// A condition on the project of a row.
+pub(super) fn in_projects(projects: Option<&[i64]>) -> String {
+    projects.map_or_else(String::new, |projects| {
+        let ids: Vec<String> = projects.iter().map(ToString::to_string).collect();
+        format!(" and row.project in ({})", ids.join(", "))
+    })
+}
+
+/// Ids of the newest rows that match the filters.
+pub(super) fn newest(
+    connection: &Connection,
+    kind: Kind,
+    filter: &Filter,
+    projects: Option<&[i64]>,
+    rows_max: usize,
+) -> Result<Vec<i64>> {
+    let sql = format!(
+        "select id from visible_{} row where 1{}{} order by at_us desc, id desc limit ?",
+        kind.table(),
+        filter.sql(),
+        in_projects(projects)
+    );
+    let mut values = filter.values.clone();
+    values.push(Value::Integer(i64::try_from(rows_max).unwrap_or(i64::MAX)));
+    let mut statement = connection.prepare_cached(&sql)?;
+    let ids = statement.query_map(params_from_iter(values), |row| row.get(0))?;
+    Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 
 /// The weight of a term that `found` of `rows` rows contain.

@@ -6,7 +6,10 @@
 //! the words of the query, they count less. The usual cosine is the median in the searched projects:
 //! all memories of a project are somewhat alike.
 
-use super::{Filter, Kind, MemoryId, Query, Score, Search, query::Clause, searching::Searching};
+use super::{
+    Filter, Kind, MemoryId, Query, Score, Search, candidates::in_projects, query::Clause,
+    searching::Searching,
+};
 use crate::error::Result;
 use rusqlite::{params_from_iter, types::Value};
 use std::collections::{HashMap, HashSet};
@@ -145,7 +148,8 @@ impl Searching<'_> {
     }
 
     fn passing_sql(&self, kind: Kind, filter: &Filter, condition: &str) -> String {
-        let (table, filter, projects) = (kind.table(), filter.sql(), self.projects_sql());
+        let (table, filter, projects) =
+            (kind.table(), filter.sql(), in_projects(self.projects.as_deref()));
         format!("select row.id from visible_{table} row where {condition}{filter}{projects}")
     }
 
@@ -167,7 +171,7 @@ impl Searching<'_> {
     fn usual_cosine(&self, meaning: &dyn Meaning) -> Result<f64> {
         let sql = format!(
             "select row.id from visible_observations row where 1{} order by row.at_us desc, row.id desc limit ?1",
-            self.projects_sql()
+            in_projects(self.projects.as_deref())
         );
         let mut statement = self.store.connection.prepare_cached(&sql)?;
         let ids = statement.query_map([SAMPLED_ROWS], |row| row.get(0))?;

@@ -26,6 +26,7 @@ mod stem;
 mod stop_words;
 mod tokens;
 mod turns;
+mod typed;
 
 pub(crate) use filter::Filter;
 pub use hit::{Hit, has_several_clients};

@@ -115,6 +115,7 @@ impl Store {
             filter: &Filter::default(),
             projects: searching.projects.as_deref(),
             also,
+            typed: None,
         };
         let statistics = Statistics::of(&self.connection, kind)?;
         let candidates = gathering.gather_rare(GATHERED_ROWS)?;

@@ -2,12 +2,13 @@
 
 use super::{
     Explanation, Hit, Kind, Meaning, MemoryId, Order, Query, Search, SearchResults, WeightedTerm,
-    candidates::{self, Candidates, Gathering},
+    candidates::{self, Candidates, Gathering, in_projects},
     meaning::NEAR_ROWS,
     score::Scorer,
     searching::Searching,
     statistics::Statistics,
     turns::TurnHit,
+    typed::Typed,
 };
 use crate::{Store, error::Result};
 use rusqlite::{params_from_iter, types::Value};
@@ -54,8 +55,11 @@ impl Store {
         if found.hint.is_some() {
             return Ok(found);
         }
-        searching.complete_typed(&mut found.query)?;
-        let (mut unknown, weights) = searching.by_words(&mut found)?;
+        let typed = searching.sample_typed(&found.query)?;
+        if typed.is_none() {
+            searching.complete_typed(&mut found.query)?;
+        }
+        let (mut unknown, weights) = searching.by_words(typed, &mut found)?;
         if let Some(meaning) = meaning.filter(|_| search.has_meaning()) {
             searching.by_meaning(meaning, &weights, &mut found)?;
         }
@@ -115,7 +119,11 @@ fn no_hits(search: &Search, matched: usize, is_empty: bool) -> &'static str {
 
 impl Searching<'_> {
     /// Returns which terms no memory contains, and the weights of the terms for each kind.
-    fn by_words(&mut self, found: &mut SearchResults) -> Result<(Vec<bool>, Vec<Weights>)> {
+    fn by_words(
+        &mut self,
+        typed: Option<Typed>,
+        found: &mut SearchResults,
+    ) -> Result<(Vec<bool>, Vec<Weights>)> {
         let mut unknown = vec![true; found.query.terms.len()];
         let mut weights = Vec::new();
         for (kind, filter) in self.kinds() {
@@ -127,6 +135,7 @@ impl Searching<'_> {
                 filter: &filter,
                 projects: self.projects.as_deref(),
                 also: None,
+                typed,
             };
             let rows_max = SCORED_ROWS.max(2 * (self.search.offset + self.search.limit));
             let candidates = gathering.gather(statistics, rows_max)?;
@@ -173,12 +182,6 @@ impl Searching<'_> {
         Ok(())
     }
 
-    pub(super) fn projects_sql(&self) -> String {
-        let Some(projects) = &self.projects else { return String::new() };
-        let ids: Vec<String> = projects.iter().map(ToString::to_string).collect();
-        format!(" and row.project in ({})", ids.join(", "))
-    }
-
     /// Without words: all rows that match the filters, newest first.
     fn list(&mut self, found: &mut SearchResults) -> Result<()> {
         let direction = if self.search.order == Order::Oldest { "asc" } else { "desc" };
@@ -189,7 +192,7 @@ impl Searching<'_> {
                  limit ?",
                 kind.table(),
                 filter.sql(),
-                self.projects_sql()
+                in_projects(self.projects.as_deref())
             );
             let mut values = filter.values;
             let rows_max = self.search.offset.saturating_add(self.search.limit);

@@ -138,6 +138,7 @@ impl Searching<'_> {
             filter: &super::Filter::default(),
             projects: self.projects.as_deref(),
             also: None,
+            typed: None,
         };
         let spans = Spans::of(&self.store.connection, kind)?;
         let term = Term::new(&[word], Shape::Words, false);

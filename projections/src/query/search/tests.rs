@@ -282,6 +282,29 @@ fn a_word_finds_memories_while_it_is_typed() {
 }
 
 #[test]
+fn a_beginning_that_is_everywhere_finds_the_newest_and_selects_nothing_beside_other_words() {
+    let texts: Vec<String> = (1..=60)
+        .map(|number| match number {
+            3 => "a zebra watches the walrus".to_owned(),
+            number => format!("walrus {number} sleeps"),
+        })
+        .collect();
+    let store = notes(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let typed = |query: &str| {
+        let search = Search { query: query.into(), is_typing: true, ..Search::default() };
+        store.search(&search).unwrap()
+    };
+    let found = typed("wa");
+    let ids = [found.hits[0].name.id, found.hits[1].name.id];
+    assert_eq!((ids, found.matched, found.is_capped), ([3, 60], 60, true));
+    for query in ["zebra wa", "zeb", "wat"] {
+        assert_eq!(typed(query).hits[0].name.id, 3, "{query}");
+    }
+    assert_eq!(typed("sleeps wal").hits.len(), Search::default().limit);
+    assert!(typed("-sleeps wal").hits.len() == 1 && typed("wax").hits.is_empty());
+}
+
+#[test]
 fn a_misspelled_word_brings_a_suggestion() {
     let mut scene = TestLog::new();
     scene.envelope.project.key = "p".into();
