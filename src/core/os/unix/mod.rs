@@ -20,7 +20,7 @@ use std::{
     },
     path::{Path, PathBuf},
     process::{Child, Command},
-    sync::atomic::{AtomicU32, Ordering},
+    sync::OnceLock,
     time::Duration,
 };
 
@@ -109,18 +109,19 @@ pub fn free_bytes(dir: &Path) -> Option<u64> {
 /// Makes files that this process creates private to their owner, whatever the umask was.
 pub fn make_files_private() {
     let user_umask = rustix::process::umask(Mode::from_raw_mode(0o077));
-    USER_UMASK.store(user_umask.as_raw_mode(), Ordering::Relaxed);
+    let _ = USER_UMASK.set(user_umask);
 }
 
 /// The umask before [`make_files_private`].
-static USER_UMASK: AtomicU32 = AtomicU32::new(0o022);
+static USER_UMASK: OnceLock<Mode> = OnceLock::new();
 
 /// Creates a directory and its parents with the user's umask, for files that others may read.
 pub fn create_dirs_for_all(dir: &Path) -> io::Result<()> {
     if dir.is_dir() {
         return Ok(());
     }
-    let ours = rustix::process::umask(Mode::from_raw_mode(USER_UMASK.load(Ordering::Relaxed)));
+    let usual = Mode::from_raw_mode(0o022);
+    let ours = rustix::process::umask(USER_UMASK.get().copied().unwrap_or(usual));
     let created = fs::create_dir_all(dir);
     rustix::process::umask(ours);
     created
