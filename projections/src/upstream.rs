@@ -4,7 +4,10 @@
 //! as they are found, the two renamed ones under their newer names, and a missing table has no
 //! rows.
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    store::sql_values::number,
+};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, types::ValueRef};
 use serde_json::{Map, Value};
 use std::{
@@ -117,6 +120,15 @@ impl Upstream {
             each(columns(row, &names).map_err(refused)?)?;
         }
         Ok(())
+    }
+
+    /// The number of rows of all tables that are imported. A damaged table counts as empty.
+    pub fn rows(&self) -> u64 {
+        let count = |table: UpstreamTable| {
+            let sql = format!("select count(*) from {}", table.name());
+            self.connection.query_row(&sql, (), |row| number(row, 0)).unwrap_or(0)
+        };
+        UpstreamTable::ALL.into_iter().map(count).sum()
     }
 
     fn has(&self, table: &str) -> Result<bool> {

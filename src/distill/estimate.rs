@@ -1,5 +1,6 @@
 //! Cost estimate of a plan.
 
+use claude_mem_core::progress::Progress;
 use claude_mem_log::{Error, Log};
 
 use crate::providers::{Spent, price};
@@ -28,8 +29,10 @@ impl Estimate {
             estimate.spent.cost_micros = Some(0);
             return Ok(estimate);
         }
+        let progress = Progress::items("estimating", requests);
         for session in &plan.sessions {
             for (index, planned) in session.requests.iter().enumerate() {
+                progress.advance(1);
                 let Some(input) = TurnInput::read(log, planned)? else { continue };
                 let has_past = index > 0 || !session.recap.is_empty();
                 estimate.calls += 1;

@@ -1,5 +1,6 @@
 //! Plan of a distill run: the requests of every session, in order.
 
+use claude_mem_core::progress::Progress;
 use claude_mem_events::Seq;
 use claude_mem_projections::{
     PendingEvent, PendingKind, PendingTurn, RecapEntry, Reprocessing, Result, Store,
@@ -49,6 +50,7 @@ impl Plan {
         now_us: u64,
     ) -> Result<Self> {
         let mut sessions = Vec::new();
+        let planning = Progress::items("planning", turns.len());
         let mut turns = turns.into_iter().peekable();
         while let Some(first) = turns.next() {
             let row = first.session;
@@ -56,6 +58,7 @@ impl Plan {
             while let Some(turn) = turns.next_if(|turn| turn.session == row) {
                 of_session.push(turn);
             }
+            planning.advance(of_session.len() as u64);
             let progress = store.session_progress(row)?;
             let state = SessionState {
                 turn_last: progress.turn_last,

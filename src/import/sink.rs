@@ -93,7 +93,7 @@ pub struct Sink<'a> {
     /// Ids seen in this run.
     met: HashSet<Id>,
     pub report: Report,
-    /// Bytes of the source, or rows if their number is not known.
+    /// Bytes or rows of the source.
     pub(super) progress: Progress,
 }
 

@@ -4,7 +4,7 @@ use crate::{
     error::Result,
     store::{Store, sql_values::number},
 };
-use rusqlite::{Row, named_params};
+use rusqlite::Row;
 
 /// Which memories to export.
 #[derive(Debug, Clone, Default)]
@@ -57,6 +57,12 @@ pub enum ExportBody {
 }
 
 impl Store {
+    /// The number of memories that [`export`](Self::export) yields.
+    pub fn export_count(&self, wanted: &ExportQuery) -> Result<u64> {
+        let sql = format!("select count(*) from ({SQL})");
+        Ok(self.connection.query_row(&sql, values(wanted), |row| number(row, 0))?)
+    }
+
     /// Calls `each` with every visible memory.
     pub fn export<E: From<crate::Error>>(
         &self,
@@ -65,19 +71,19 @@ impl Store {
     ) -> Result<(), E> {
         let refused = |error| E::from(crate::Error::Sqlite(error));
         let mut statement = self.connection.prepare(SQL).map_err(refused)?;
-        let until_us = if wanted.until_us == 0 { u64::MAX } else { wanted.until_us };
-        let values = named_params! {
-            ":since": i64::try_from(wanted.since_us).unwrap_or(i64::MAX),
-            ":until": i64::try_from(until_us).unwrap_or(i64::MAX),
-            ":project": wanted.project,
-            ":session": wanted.session,
-        };
-        let mut rows = statement.query(values).map_err(refused)?;
+        let mut rows = statement.query(values(wanted)).map_err(refused)?;
         while let Some(row) = rows.next().map_err(refused)? {
             each(entry(row).map_err(refused)?)?;
         }
         Ok(())
     }
+}
+
+/// The parameters of [`SQL`].
+fn values(wanted: &ExportQuery) -> (i64, i64, &str, &str) {
+    let time = |us: u64| i64::try_from(us).unwrap_or(i64::MAX);
+    let until_us = if wanted.until_us == 0 { u64::MAX } else { wanted.until_us };
+    (time(wanted.since_us), time(until_us), &wanted.project, &wanted.session)
 }
 
 const SQL: &str = "select memories.*, coalesce(owners.label, owners.key),
@@ -92,9 +98,9 @@ const SQL: &str = "select memories.*, coalesce(owners.label, owners.key),
     join projects on projects.id = memories.project
     join projects as owners on owners.id = projects.owner
     left join sessions on sessions.id = memories.session
-    where memories.at_us >= :since and memories.at_us < :until
-        and (:project = '' or owners.key = :project)
-        and (:session = '' or sessions.session = :session)
+    where memories.at_us >= ?1 and memories.at_us < ?2
+        and (?3 = '' or owners.key = ?3)
+        and (?4 = '' or sessions.session = ?4)
     order by owners.key, memories.at_us, is_summary, memories.id";
 
 fn entry(row: &Row<'_>) -> rusqlite::Result<ExportEntry> {

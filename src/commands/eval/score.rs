@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use claude_mem_core::{app::App, failure::Failure, time_arg::When};
+use claude_mem_core::{app::App, failure::Failure, progress::Progress, time_arg::When};
 use claude_mem_projections::search::Kind;
 use serde::Serialize;
 
@@ -106,18 +106,24 @@ impl Score {
     ) -> Result<Self, Failure> {
         let (provider, model) = (sessions.provider.clone(), sessions.model.clone());
         let mut score = Self { provider, model, ..Self::default() };
+        let Labels { recall, user_rules, next_session, silent } = labels;
+        let total = recall.len() + user_rules.len() + next_session.len() + silent.len();
+        let progress = Progress::items("scoring", total);
         for recall in &labels.recall {
+            progress.advance(1);
             score.add_recall(recall, &sessions.rows_of_session(&recall.session)?);
         }
         for rule in &labels.user_rules {
+            progress.advance(1);
             let place = place(&sessions.rows_of_session(&rule.session)?, &[&rule.pattern]);
             score.user_rules.add(place == Some(Kind::Observation));
             if place != Some(Kind::Observation) {
                 score.miss("rule", &rule.session, &rule.rule);
             }
         }
-        score.add_next_sessions(sessions, &labels.next_session)?;
+        score.add_next_sessions(sessions, &labels.next_session, &progress)?;
         for prompt in &labels.silent {
+            progress.advance(1);
             let Some((project, began)) = score.origin(sessions, &prompt.session)? else { continue };
             let alone = sessions.page(&project, began, None)?.chars().count();
             let both = sessions.page(&project, began, Some(&prompt.prompt))?.chars().count();
@@ -161,10 +167,12 @@ impl Score {
         &mut self,
         sessions: &Sessions,
         facts: &[NeededFact],
+        progress: &Progress,
     ) -> Result<(), Failure> {
         let mut given: HashMap<&str, [String; 4]> = HashMap::new();
         let mut rows: HashMap<String, Vec<Row>> = HashMap::new();
         for fact in facts {
+            progress.advance(1);
             let Some((project, began)) = self.origin(sessions, &fact.session)? else { continue };
             if !given.contains_key(fact.session.as_str()) {
                 let query = fact.query();

@@ -6,17 +6,21 @@ use claude_mem_projections::{ExportBody, ExportEntry, ExportQuery, Store, text::
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::{ExportCounts, ExportError};
-use claude_mem_core::safe_text::clean;
+use claude_mem_core::{progress::Progress, safe_text::clean};
 
 pub(super) fn write(
     store: &Store,
     wanted: &ExportQuery,
+    progress: Option<&Progress>,
     out: &mut dyn Write,
 ) -> Result<ExportCounts, ExportError> {
     let mut page = Page { out: Vec::new(), project: None, day: String::new() };
     let mut written = ExportCounts { what: "memories", ..ExportCounts::default() };
     store.export(wanted, |entry| {
         written.count += 1;
+        if let Some(progress) = progress {
+            progress.advance(1);
+        }
         page.entry(&entry)?;
         out.write_all(clean(&String::from_utf8_lossy(&page.out)).as_bytes())?;
         page.out.clear();

@@ -15,7 +15,7 @@ use claude_mem_projections::{ExportQuery, Store};
 use claude_mem_core::{
     app::App,
     failure::Failure,
-    progress::LogProgress,
+    progress::{LogProgress, Progress},
     safe_text::write_json,
     time_arg::Between,
     user_file::{Readers, UserFile},
@@ -59,11 +59,15 @@ impl Export {
         let store = if self.needs_memory() { Some(store::read_whole(app)?) } else { None };
         let wanted = self.query(app, store.as_ref())?;
         let log = store::open_log(app)?;
+        // At a terminal, what is written shows how far it is.
+        let is_shown = self.output.is_none() && io::stdout().is_terminal();
         let write = |out: &mut dyn Write| match &store {
-            Some(store) if self.format == Format::Markdown => markdown::write(store, &wanted, out),
+            Some(store) if self.format == Format::Markdown => {
+                let total = if is_shown { 0 } else { store.export_count(&wanted)? };
+                let progress = (!is_shown).then(|| Progress::items("exporting", total as usize));
+                markdown::write(store, &wanted, progress.as_ref(), out)
+            }
             _ => {
-                // Events at a terminal are shown instead.
-                let is_shown = self.output.is_none() && io::stdout().is_terminal();
                 let progress = (!is_shown).then(|| LogProgress::new("exporting", &log, None));
                 events(&mut EventReader::from(&log, Seq::START), &wanted, progress.as_ref(), out)
             }

@@ -24,7 +24,7 @@ use crate::{
     upstream_rows::{redacted, text, time_us, written},
 };
 use claude_mem_capture::{CLAUDE_CODE, envelope};
-use claude_mem_core::{app::App, failure::Failure};
+use claude_mem_core::{app::App, failure::Failure, progress::Progress};
 use claude_mem_privacy::redact_text;
 
 /// The client name of imported rows.
@@ -37,11 +37,10 @@ pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), 
     let source = Source::open(path)?;
     let mut import = Import::new(app, sink, source.origin(path)?);
     import.learn(&source);
-    let mut rows = 0;
+    import.sink.progress = Progress::items("importing", source.rows() as usize);
     for table in Table::ALL {
         let read = source.read(table, |row| {
-            rows += 1;
-            import.sink.progress.show(rows, &format!("{rows} rows"));
+            import.sink.progress.advance(1);
             import.take(table, &row)
         });
         match read {

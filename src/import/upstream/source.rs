@@ -72,6 +72,17 @@ impl Source {
         Ok(stable_id(0, &[SOURCE, &made]).to_string()[19..].replace('-', ""))
     }
 
+    /// The number of rows.
+    pub(super) fn rows(&self) -> u64 {
+        match self {
+            Self::Database(upstream) => upstream.rows(),
+            Self::Export(export) => {
+                let rows = |table| export.get(exported_name(table)).and_then(Value::as_array);
+                Table::ALL.into_iter().filter_map(rows).map(|rows| rows.len() as u64).sum()
+            }
+        }
+    }
+
     /// Passes every row of a table to the callback.
     pub(super) fn read(
         &self,
