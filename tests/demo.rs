@@ -39,8 +39,13 @@ fn the_demo_shows_all_steps_and_leaves_nothing() {
 fn the_demo_writes_only_to_its_directory() {
     let sandbox = Sandbox::new();
     let mut demo = AtTerminal::start(sandbox.command(&["demo", "--keep", "kept"]), 80, 24);
+    let mut shown = String::new();
+    for _ in 0..4 {
+        shown += &demo.read_until("q: stop");
+        demo.keys("\r");
+    }
     let (pieces, code) = demo.finish();
-    let shown = pieces.concat();
+    shown += &pieces.concat();
     assert!(code == 0 && shown.contains("claude-mem viewer"), "{shown}");
     assert_eq!(too_wide("demo", &shown, 80), Vec::<String>::new());
     let data = sandbox.home().join("kept/data");

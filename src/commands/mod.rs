@@ -40,6 +40,7 @@ mod search;
 mod settings;
 pub(crate) mod ship;
 mod show;
+mod signal;
 mod status;
 pub(crate) mod statusline;
 mod table;

@@ -108,6 +108,7 @@ impl Search {
         let found = response.results;
         let is_without_vectors = response.ranking == Ranking::WordsWithoutVectors;
         let hint = found.hint.clone();
+        let is_by_meaning_alone = found.matched == 0 && found.near > 0;
         let is_empty = found.hits.is_empty();
         match is_json {
             true => print_json(app, found)?,
@@ -115,6 +116,9 @@ impl Search {
         }
         if let Some(hint) = hint {
             app.output.say(format_args!("hint: {hint}"));
+        }
+        if is_by_meaning_alone && !is_json {
+            app.output.say("note: no memory contains these words; these are near by meaning");
         }
         if is_empty && is_without_vectors {
             app.output.say(

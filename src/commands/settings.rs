@@ -25,6 +25,9 @@ pub(crate) struct Settings {
     /// Print one JSON object per line
     #[arg(long, global = true)]
     json: bool,
+    /// List only settings that differ from their default
+    #[arg(long)]
+    changed: bool,
     #[command(subcommand)]
     action: Option<Action>,
 }
@@ -67,7 +70,7 @@ enum Switch {
 impl Settings {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         match self.action.unwrap_or(Action::List) {
-            Action::List => list(app, self.json),
+            Action::List => list(app, self.json, self.changed),
             Action::Get { key } => get(app, known(&key)?, self.json),
             Action::Set { key, value } => set(app, known(&key)?, &value),
             Action::Unset { key } => change(app, known(&key)?, None),
@@ -80,19 +83,26 @@ impl Settings {
 fn known(key: &str) -> Result<&'static dyn AnySetting, Failure> {
     find(key).ok_or_else(|| {
         let failure = Failure::usage(format!("there is no setting `{key}`"));
+        // The prefix is in nearly every name, so it makes none similar.
+        let short = |name: &'static str| name.strip_prefix("CLAUDE_MEM_").unwrap_or(name);
         let typed = key.to_ascii_uppercase();
-        let full = if typed.starts_with("CLAUDE_") { typed } else { format!("CLAUDE_MEM_{typed}") };
-        match nearest(&full, ALL.iter().map(|setting| setting.name())) {
+        let typed = typed.strip_prefix("CLAUDE_MEM_").unwrap_or(&typed);
+        let near = nearest(typed, ALL.iter().map(|setting| short(setting.name())));
+        let mut names = ALL.iter().map(|setting| setting.name());
+        match names.find(|name| Some(short(name)) == near) {
             Some(name) => failure.remedy(format!("did you mean `{name}`?")),
             None => failure.remedy("list them with `claude-mem settings list`"),
         }
     })
 }
 
-fn list(app: &mut App, is_json: bool) -> Result<(), Failure> {
+fn list(app: &mut App, is_json: bool, is_changed_only: bool) -> Result<(), Failure> {
     let mut last = None;
     for setting in ALL.iter().copied() {
         let (value, source) = app.settings.find(setting);
+        if is_changed_only && source == Source::Default {
+            continue;
+        }
         let shown = masked(setting, &value);
         if is_json {
             app.output.json(&to_json(setting, &shown, source))?;

@@ -18,7 +18,9 @@ use claude_mem_core::{
     failure::Failure,
     format::count,
     time_arg::local,
+    wrap::cut,
 };
+use claude_mem_distill::dollars;
 use claude_mem_memory::{
     event_subject::subject,
     memory_json::DetailsJson,
@@ -312,25 +314,30 @@ fn provenance(text: &mut String, output: &Output, details: &MemoryDetails, recor
     let mut lines =
         vec![format!("{origin} {}  {event}{client}{host}{branch}", local_seq(provenance.seq))];
     if let Some(reply) = &provenance.reply {
-        let dollars = reply.cost_micros as f64 / 1e6;
         lines.push(format!(
             "{} {}  prompt {}  generation {}",
             reply.provider, reply.model, reply.prompt_version, reply.generation
         ));
-        lines.push(format!(
-            "{} tokens in, {} out, ${dollars:.4}, {} ms, for {}",
-            reply.tokens_in,
-            reply.tokens_out,
-            reply.duration_ms,
-            count(reply.memories, "memory")
-        ));
+        if reply.tokens_in > 0 {
+            lines.push(format!(
+                "{} tokens in, {} out, {}, {} ms, for {}",
+                reply.tokens_in,
+                reply.tokens_out,
+                dollars(reply.cost_micros),
+                reply.duration_ms,
+                count(reply.memories, "memory")
+            ));
+        }
     }
     for source in &provenance.sources {
         let SourceEvent { seq, kind, .. } = source;
         let place = local_seq(*seq);
         let found = recorded.iter().find(|recorded| recorded.seq == place);
         let what = found.map(|recorded| subject(&recorded.event)).unwrap_or_default();
-        lines.push(format!("from {place}  {kind}  {what}"));
+        // The tool is in the description, and the long ones are events that `--raw` prints.
+        let kind = if *kind == "ToolUsed" { String::new() } else { format!("{kind}  ") };
+        let line = format!("from {place}  {kind}{what}");
+        lines.push(output.columns().map_or_else(|| line.clone(), |columns| cut(&line, columns)));
     }
     for line in lines {
         let _ = writeln!(text, "{}", output.dim(recall::plain(line.trim_end()).as_str()));

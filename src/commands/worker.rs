@@ -18,6 +18,7 @@ use claude_mem_core::{
     settings::{Settings, table::WORKER_AUTOSTART},
     worker_process::is_worker_running,
 };
+use claude_mem_distill::{dollars, tokens};
 use claude_mem_server::{
     shared::End,
     worker::{
@@ -230,7 +231,7 @@ fn page(health: &Value) -> String {
     }
     let mut lines = vec![
         ("status", text(&health["status"])),
-        ("process", format!("{}, for {} s", health["pid"], health["uptime"])),
+        ("process", format!("{}, for {}", health["pid"], duration(&health["uptime"]))),
         ("memory", memory(&health["rss_bytes"])),
         ("sessions", format!("{} active", health["active_sessions"])),
         ("version", text(&health["version"])),
@@ -239,15 +240,15 @@ fn page(health: &Value) -> String {
         ("not indexed", behind("unfolded")),
         ("pending", behind("unanswered")),
         ("queue", queue(&health["queue_history"])),
-        ("distilling", format!("{} sessions", health["asking"])),
-        ("parked", format!("{} events", health["parked"])),
+        ("distilling", count(health["asking"].as_u64().unwrap_or(0), "session")),
+        ("parked", count(health["parked"].as_u64().unwrap_or(0), "event")),
         ("damage", count(health["damage"].as_u64().unwrap_or(0), "place")),
         (
             "today",
             format!(
-                "{} tokens, ${:.4}",
-                health["spent_today"]["tokens"],
-                health["spent_today"]["cost_usd"].as_f64().unwrap_or(0.0)
+                "{} tokens, {}",
+                tokens(health["spent_today"]["tokens"].as_u64().unwrap_or(0)),
+                dollars((health["spent_today"]["cost_usd"].as_f64().unwrap_or(0.0) * 1e6) as u64)
             ),
         ),
         ("provider", who.trim().to_owned()),
@@ -278,7 +279,20 @@ fn queue(history: &Value) -> String {
     let minutes = (lengths.len() - 1).min(60);
     let before = lengths[lengths.len() - 1 - minutes];
     let most = lengths.iter().max().unwrap_or(last);
-    format!("{last} events, {before} {minutes} minutes ago, maximum {most}")
+    let now = count(*last, "event");
+    match minutes {
+        0 => now,
+        _ => format!("{now}, {before} {} ago, maximum {most}", count(minutes, "minute")),
+    }
+}
+
+/// `45 s`, `12 min`, `3 h 5 min`.
+fn duration(seconds: &Value) -> String {
+    match seconds.as_u64().unwrap_or(0) {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min", seconds / 60),
+        seconds => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
 }
 
 fn logs(app: &mut App, count: usize, level: Level, is_followed: bool) -> Result<(), Failure> {

@@ -2,8 +2,8 @@
 
 use std::{
     collections::BTreeSet,
-    env, fs, io,
-    io::Write,
+    env, fs,
+    io::{self, BufRead as _, IsTerminal as _, Write as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -13,21 +13,24 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
+use super::signal::on_signal;
 use claude_mem_core::{
     app::App,
     failure::Failure,
+    format::count,
     os::path_in_commands,
     settings::{
         ProviderName, Verbosity,
         table::{PROVIDER, VERBOSITY},
     },
+    wrap::cut,
 };
 
 /// Try claude-mem in a minute, without changing your files
 ///
 /// Feeds three recorded sessions through the real hooks into a temporary directory, and distills them with the
 /// built-in rules (no model, no network). Then shows the context of the next session, a search, and what a replay
-/// changes. The directory is deleted afterwards, unless you pass `--keep`.
+/// changes. At a terminal, Enter goes on to the next step. The directory is deleted afterwards, unless you pass `--keep`.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
     /// Keep everything in this folder, which must not exist yet
@@ -37,6 +40,8 @@ pub(crate) struct Demo {
 
 /// Hook payloads of Claude Code, one per line, with `{cwd}` for the project's folder.
 const SESSIONS: &str = include_str!("sessions.jsonl");
+
+const PROMPT_COLUMNS: usize = 60;
 
 /// The password that a tool prints in the first session.
 const SECRET: &str = "correct-horse-battery";
@@ -52,23 +57,38 @@ impl Demo {
     /// Every step is a command that the user could type, and is printed as one.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let demo_dir = DemoDir::new(self.keep.as_deref())?;
-        let shown = demo_dir.record(app)?;
-        app.output.line(shown)?;
+        for (number, step) in STEPS.iter().enumerate() {
+            if number > 0 && !wants_more(app) {
+                break;
+            }
+            step(&demo_dir, app)?;
+        }
+        demo_dir.print_next_steps(app)
+    }
+}
 
-        demo_dir.show(app, "The turns are over: distill them.", &["distill"])?;
-        demo_dir.show(
-            app,
-            "A new session starts in the same project. Claude receives:",
-            &["context"],
-        )?;
+type Step = fn(&DemoDir, &mut App) -> Result<(), Failure>;
+
+/// At a terminal they are shown one by one.
+const STEPS: [Step; 5] = [
+    |demo_dir, app| {
+        demo_dir.record(app)?;
+        demo_dir.show(app, "The turns are over: distill them.", &["distill"])
+    },
+    |demo_dir, app| {
+        let title = "A new session starts in the same project. Claude receives:";
+        demo_dir.show(app, title, &["context"])
+    },
+    |demo_dir, app| {
         demo_dir.show(app, "Search finds it by a few words.", &["search", "rounding", "cents"])?;
         demo_dir.show(
             app,
             "And by what is meant: no word of this question is in the memory.",
             &["search", "how do we keep people from logging in too often", "--limit", "1"],
-        )?;
-        demo_dir.show(app, "Every memory names its sources.", &["show", "1"])?;
-
+        )
+    },
+    |demo_dir, app| demo_dir.show(app, "Every memory names its sources.", &["show", "4"]),
+    |demo_dir, app| {
         heading(app, "Try other settings on past sessions, and compare before you switch.")?;
         let minimal = [("CLAUDE_MEM_VERBOSITY", "minimal")];
         demo_dir.shown_with(app, &minimal, &["replay", "--shadow"])?;
@@ -77,9 +97,20 @@ impl Demo {
         heading(app, "Delete the database, and rebuild it from the log.")?;
         fs::remove_file(demo_dir.data().join("memory.db")).map_err(cannot("remove memory.db"))?;
         app.output.line(app.output.dim("$ rm memory.db"))?;
-        demo_dir.shown_with(app, &[], &["replay"])?;
-        demo_dir.print_next_steps(app)
+        demo_dir.shown_with(app, &[], &["replay"])
+    },
+];
+
+/// Waits for Enter, if there is a terminal to press it at.
+fn wants_more(app: &mut App) -> bool {
+    if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+        return true;
     }
+    let prompt = app.output.dim("\nEnter: next step, q: stop");
+    app.output.say(prompt);
+    let mut answer = String::new();
+    let read = io::stdin().lock().read_line(&mut answer);
+    read.is_ok() && !answer.trim().eq_ignore_ascii_case("q")
 }
 
 /// The directory of the demo. Deleted on drop, unless the user keeps it.
@@ -99,6 +130,10 @@ impl DemoDir {
                 .remedy("pass a new folder in an existing one with `--keep`")
         })?;
         let demo_dir = Self { dir, is_kept: keep.is_some() };
+        if !demo_dir.is_kept {
+            let dir = demo_dir.dir.clone();
+            on_signal(move || drop(fs::remove_dir_all(dir))).map_err(cannot("await a signal"))?;
+        }
         demo_dir.set().map_err(cannot("prepare the folder"))?;
         Ok(demo_dir)
     }
@@ -126,30 +161,39 @@ impl DemoDir {
         self.dir.join("data")
     }
 
-    /// Calls the hooks as Claude Code does.
-    fn record(&self, app: &mut App) -> Result<String, Failure> {
+    /// Calls the hooks as Claude Code does, and prints a line for each session.
+    fn record(&self, app: &mut App) -> Result<(), Failure> {
         heading(app, "Three recorded sessions of Claude Code, through the real hooks.")?;
         let cwd = path_in_commands(self.project().display().to_string());
         let cwd = Value::from(cwd).to_string();
         let cwd = &cwd[1..cwd.len() - 1];
-        let mut times = Vec::new();
+        let (mut times, mut calls, mut asked) = (Vec::new(), 0, String::new());
         for line in SESSIONS.lines() {
             let call: Call<'_> = serde_json::from_str(line).map_err(|error| {
                 Failure::new(format!("the recorded sessions are invalid: {error}"))
             })?;
             let input = call.input.get().replace("{cwd}", cwd);
-            app.output.line(described(call.hook, &input))?;
             times.push(self.hook(call.hook, &input)?);
+            calls += 1;
+            match call.hook {
+                "new" => asked = prompt(&input),
+                "cleanup" => {
+                    let line = format!("  {:<14} {asked}", count(calls, "hook call"));
+                    app.output.line(line)?;
+                    calls = 0;
+                }
+                _ => {}
+            }
         }
         times.sort_unstable();
         let median = times[times.len() / 2].as_secs_f64() * 1000.0;
         let count = times.len();
-        Ok(match self.holds(SECRET)? {
-            false => format!(
-                "\n{count} hook calls, {median:.1} ms each (median). One tool printed a password; no file contains it."
-            ),
-            true => return Err(Failure::new("a password was stored that should not have been")),
-        })
+        if self.holds(SECRET)? {
+            return Err(Failure::new("a password was stored that should not have been"));
+        }
+        app.output.line(format_args!(
+            "{count} hook calls, {median:.1} ms each (median). One tool printed a password; no file contains it."
+        ))
     }
 
     /// Whether any file of the log contains this text.
@@ -251,27 +295,11 @@ fn files() -> BTreeSet<&'static str> {
     starts.filter_map(|at| SESSIONS[at..].split('"').next()).collect()
 }
 
-/// One line per hook call.
-fn described(hook: &str, input: &str) -> String {
+/// What the user asked, in a line.
+fn prompt(input: &str) -> String {
     let input: Value = serde_json::from_str(input).unwrap_or_default();
-    let text = |name: &str| input[name].as_str().unwrap_or_default();
-    let tool = &input["tool_input"];
-    let what = match hook {
-        "new" => text("prompt"),
-        "save" => ["file_path", "command", "pattern", "url", "description"]
-            .iter()
-            .find_map(|name| tool[*name].as_str())
-            .unwrap_or_default(),
-        "summary" => text("last_assistant_message"),
-        _ => text("session_id").split('-').next().unwrap_or_default(),
-    };
-    let what = what.lines().next().unwrap_or_default().replace(&format!("{}/", text("cwd")), "");
-    let what: String = what.chars().take(60).collect();
-    let event = match text("tool_name") {
-        "" => text("hook_event_name").to_owned(),
-        tool => format!("{} {tool}", text("hook_event_name")),
-    };
-    format!("  {hook:<8} {event:<26} {what}")
+    let prompt = input["prompt"].as_str().unwrap_or_default().lines().next().unwrap_or_default();
+    cut(prompt, PROMPT_COLUMNS)
 }
 
 fn cannot(what: &str) -> impl FnOnce(io::Error) -> Failure {

@@ -24,7 +24,7 @@ use super::{
     recall::{ago, colour, label, marked},
     show,
 };
-use claude_mem_core::{app::App, failure::Failure, safe_text::clean, wrap::wrap};
+use claude_mem_core::{app::App, failure::Failure, format::count, safe_text::clean, wrap::wrap};
 use claude_mem_memory::{
     search::{SearchRequest, matches, search},
     store,
@@ -126,7 +126,15 @@ impl<'a> LiveSearch<'a> {
     /// Searches by words; the last one may be the start of a word.
     fn find(&mut self) -> Result<(), Failure> {
         let found = self.search(true)?;
-        self.found = if found.hits.is_empty() { "no match".into() } else { matches(&found) };
+        // A hit stands for all matches of its turn.
+        let turns = match found.has_more || found.hits.len() >= found.matched {
+            true => String::new(),
+            false => format!(" in {}", count(found.hits.len(), "turn")),
+        };
+        self.found = match found.hits.is_empty() {
+            true => "no match".into(),
+            false => matches(&found) + &turns,
+        };
         (self.parsed, self.hits) = (found.query, found.hits);
         (self.selected, self.top) = (0, 0);
         self.lacks_meaning = !self.query.trim().is_empty();

@@ -17,7 +17,7 @@ use crossterm::{
     },
 };
 
-use crate::commands::ship::runtime;
+use crate::commands::signal::on_signal;
 
 /// What to draw.
 pub(super) struct Frame {
@@ -40,7 +40,7 @@ impl Screen {
             restore();
             before(panic);
         }));
-        restore_on_signal()?;
+        on_signal(restore)?;
         // Not every terminal sends a signal when it closes, and crossterm would read from it for ever.
         thread::spawn(|| {
             os::wait_for_hangup();
@@ -93,19 +93,4 @@ impl Drop for Screen {
 fn restore() {
     let _ = execute!(io::stdout(), Show, LeaveAlternateScreen);
     let _ = disable_raw_mode();
-}
-
-/// A signal restores the terminal and ends the process, from a thread of its own.
-fn restore_on_signal() -> io::Result<()> {
-    let runtime = runtime().map_err(|failure| io::Error::other(failure.in_one_line()))?;
-    let told_to_end = {
-        let _runtime = runtime.enter();
-        os::told_to_end()?
-    };
-    thread::spawn(move || {
-        runtime.block_on(told_to_end);
-        restore();
-        process::exit(1);
-    });
-    Ok(())
 }

@@ -1,0 +1,22 @@
+//! Cleans up when a signal ends the process.
+
+use std::{io, process, thread};
+
+use claude_mem_core::os;
+
+use super::ship::runtime;
+
+/// At a signal to end, calls `cleanup` and ends the process, from a thread of its own.
+pub(super) fn on_signal(cleanup: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let runtime = runtime().map_err(|failure| io::Error::other(failure.in_one_line()))?;
+    let told_to_end = {
+        let _runtime = runtime.enter();
+        os::told_to_end()?
+    };
+    thread::spawn(move || {
+        runtime.block_on(told_to_end);
+        cleanup();
+        process::exit(1);
+    });
+    Ok(())
+}
