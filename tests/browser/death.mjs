@@ -41,5 +41,18 @@ await open(async (stage) => {
   await sees(rows, "sent without a worker");
   await counts(rows, 4);
   await sees(page.locator("#live"), "Live");
+
+  // A provider that fails is named on every page, with the command that helps.
+  run(["settings", "set", "ANTHROPIC_API_KEY", ""]);
+  run(["settings", "set", "PROVIDER", "anthropic"]);
+  session.turn(turn);
+  const banner = page.locator("#banner");
+  await sees(banner, "claude-mem settings set");
+  await sees(page.locator("#live"), "Provider fails");
+  await shot(page, "banner");
+  await banner.getByRole("button", { name: "Copy" }).click();
+  assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^claude-mem settings set /);
+  await stage.go("/nowhere");
+  await sees(page.locator("main"), "Page not found");
   stage.troubles.splice(0); // Errors of the browser while there was no worker, and when it was rejected.
 });

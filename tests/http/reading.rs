@@ -175,6 +175,11 @@ fn figures_agree_with_what_happened() {
         (&costs["total"]["calls"], &costs["days"][0]["model"]),
         (&json!(1), &json!("extract-3"))
     );
+    let none = site.get("/api/costs?limit=0");
+    assert_eq!(
+        (&none["days"], &none["has_more"], &none["total"]),
+        (&json!([]), &json!(true), &costs["total"])
+    );
     let log = site.get("/api/health/log");
     assert_eq!((&log["events"], &log["gaps"], &log["parked"]), (&json!(5), &json!([]), &json!(0)));
     assert_eq!(site.get("/api/processing")["queueDepth"], 0);

@@ -25,14 +25,23 @@ struct CostsParams {
     since: Option<String>,
     /// Project name or key.
     project: Option<String>,
+    /// Maximum number of rows; 500 if absent, at most 5,000.
+    limit: Option<usize>,
+    /// Skip this many rows.
+    offset: Option<usize>,
 }
+
+/// Default and maximum number of rows.
+const LIMIT: usize = 500;
+const LIMIT_MAX: usize = 5000;
 
 /// Tokens and money spent on distilling.
 #[derive(Debug, Serialize, ToSchema)]
 struct Costs {
-    /// One row per day, project and model.
+    /// One row per day, project and model, the newest day first.
     days: Vec<Line>,
-    /// The total of all rows.
+    has_more: bool,
+    /// The total of all rows, also of those that were skipped.
     total: Sum,
     /// Since midnight, independent of `since`.
     today: Spent,
@@ -102,8 +111,12 @@ async fn costs(
             total += cost;
         }
         let (today, caps) = (spent_today(store, app.clock)?.spent, caps(&app.settings));
+        costs.sort_by(|one, other| other.day.cmp(&one.day));
+        let limit = params.limit.unwrap_or(LIMIT).min(LIMIT_MAX);
+        let offset = params.offset.unwrap_or(0);
         Ok(Costs {
-            days: costs.into_iter().map(Line::from).collect(),
+            has_more: costs.len() > offset.saturating_add(limit),
+            days: costs.into_iter().skip(offset).take(limit).map(Line::from).collect(),
             total: Sum::from(&total),
             today: Spent {
                 tokens: today.tokens_in + today.tokens_out,

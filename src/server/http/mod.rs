@@ -47,7 +47,7 @@ use axum::{
     extract::{DefaultBodyLimit, Request},
     http::header::CONTENT_TYPE,
     middleware::{self, Next},
-    response::Response,
+    response::{IntoResponse as _, Response},
     routing::get,
 };
 use tokio::net::TcpListener;
@@ -132,11 +132,17 @@ fn router(state: &Arc<AppState>) -> Router {
     let described = get(async move || ([(CONTENT_TYPE, "application/json")], description.clone()));
     router
         .route("/api/openapi.json", described)
-        .fallback(|| std::future::ready(ApiError::not_found("there is no such route")))
+        .fallback(|request: Request| std::future::ready(no_route(&request)))
         .method_not_allowed_fallback(|| std::future::ready(ApiError::method_not_allowed()))
         .layer(middleware::from_fn_with_state(Arc::clone(state), auth::guard))
         .layer(middleware::from_fn(log_request))
         .with_state(Arc::clone(state))
+}
+
+/// A person gets a page, a program an error.
+fn no_route(request: &Request) -> Response {
+    viewer::not_found(request)
+        .unwrap_or_else(|| ApiError::not_found("there is no such route").into_response())
 }
 
 /// The path without its parameters: those may hold private text or a login.

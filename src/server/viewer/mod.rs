@@ -10,9 +10,9 @@ use axum::{
     body::Body,
     extract::{Path, Request},
     http::{
-        HeaderMap, HeaderValue, StatusCode,
+        HeaderMap, HeaderValue, Method, StatusCode,
         header::{
-            ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY,
+            ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY,
             CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY,
         },
     },
@@ -52,6 +52,13 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let page = || get(|request: Request| async move { serve(&PAGE, request.headers()) });
     let router = PLACES.iter().fold(Router::new(), |router, place| router.route(place, page()));
     router.route("/assets/{name}", get(asset)).route("/favicon.ico", get(icon))
+}
+
+/// The page, which says that it does not have this address; `None` if the request is not for a page.
+pub(crate) fn not_found(request: &Request) -> Option<Response> {
+    let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
+    let is_for_page = request.method() == Method::GET && accept?.contains("text/html");
+    is_for_page.then(|| (StatusCode::NOT_FOUND, serve(&PAGE, &HeaderMap::new())).into_response())
 }
 
 async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Response {

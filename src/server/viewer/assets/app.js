@@ -1,7 +1,7 @@
 // The frame around every page: search, status, theme, and the stream of the worker.
 import { enter, follow, get, onKey } from "./api.js";
 import { calm, fill, h, prose } from "./dom.js";
-import { many } from "./format.js";
+import { many, sentence } from "./format.js";
 import { icon } from "./icons.js";
 import * as keys from "./keys.js";
 import { current, go, onRoute, reload, start, tell, withQuery } from "./router.js";
@@ -110,7 +110,6 @@ function showProblem() {
     command && h("button", { type: "button", class: "button", title: command, on: { click: copy } }, icon("copy"), "Copy"),
   );
 }
-const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 
 function connection() {
   if (state.isOpen === undefined) return ["waiting", "Connecting"];

@@ -3,6 +3,7 @@ import { get } from "./api.js";
 import { calm, fill, h } from "./dom.js";
 import { bytes, count, many } from "./format.js";
 import { empty, go, withQuery } from "./router.js";
+import { copyButton, copyText } from "./selection.js";
 import { projects, refresh } from "./sidebar.js";
 
 export default async function context(main, { query }) {
@@ -29,12 +30,16 @@ export default async function context(main, { query }) {
       h("b", null, project),
       ": exactly this text, up to the token budget.",
     ),
+    h("p", { class: "actions" }, copyButton(() => copy())),
     used,
     text,
   );
+  let shown = "";
+  const copy = () => copyText(shown, "Context copied");
 
   async function draw(tokens) {
     const preview = await get("/api/context/preview", { project, budget: tokens });
+    shown = preview.text ?? "";
     fill(used, meter(preview, slide));
     fill(
       text,
@@ -55,6 +60,7 @@ export default async function context(main, { query }) {
     title: `Context of ${project}`,
     changed: (change) => /^(new_|forgotten)/.test(change.type) && renew(),
     up: "/",
+    keys: { y: copy },
   };
 }
 
@@ -90,16 +96,16 @@ function meter(preview, slide) {
 /** Headings stand out, and ids lead to what they name. */
 function lines(text) {
   return text.split("\n").map((line) => {
-    const name = /^(- )?#?(S?\d+) /.exec(line);
+    const name = /^(?:- )?#?((?<=#)\d+|S\d+) /.exec(line);
     const end = "\n";
     if (/^#+ /.test(line)) return [h("b", null, line), end];
     if (line.startsWith("<")) return [h("i", null, line), end];
     if (!name) return [line, end];
-    const from = line.indexOf(name[2]);
+    const from = line.indexOf(name[1]);
     return [
       line.slice(0, from),
-      h("a", { href: `/m/${name[2]}` }, name[2]),
-      line.slice(from + name[2].length),
+      h("a", { href: `/m/${name[1]}` }, name[1]),
+      line.slice(from + name[1].length),
       end,
     ];
   });

@@ -1,7 +1,7 @@
 // A memory in full, with its provenance.
 import { get } from "./api.js";
 import { fill, h, prose, time } from "./dom.js";
-import { dayName, hour, inFull } from "./format.js";
+import { dayName, hour, inFull, sentence } from "./format.js";
 import { forget, undo } from "./forget.js";
 import { family, icon, mark } from "./icons.js";
 import { markdown } from "./markdown.js";
@@ -58,7 +58,7 @@ function forgotten(main, name, { message, meaning, body }) {
       { class: "empty" },
       icon("forget"),
       h("h1", null, body.forgetting ? "You forgot this memory" : message),
-      h("p", null, `${body.forgetting ? name : "Probably"}: ${meaning}.`),
+      h("p", null, body.forgetting ? `Memory ${name} is hidden. ${sentence(meaning)}` : `Probably: ${meaning}.`),
       h(
         "p",
         { class: "actions" },

@@ -3,10 +3,20 @@ import { get, post } from "./api.js";
 import { h } from "./dom.js";
 import { count } from "./format.js";
 import { icon, mark } from "./icons.js";
-import { empty, reload } from "./router.js";
+import { empty, reload, withQuery } from "./router.js";
 import { complain, toast } from "./toast.js";
 
-export default async function diff(main, { wanted }) {
+/** Pairs of observations before and after, by what happened to them. */
+const TYPES = [
+  ["", "All", () => true],
+  ["reworded", "Reworded", ([before, after]) => before && after],
+  ["gone", "Gone", ([, after]) => !after],
+  ["new", "New", ([before]) => !before],
+];
+/** With more new words than this the whole text is another one, and none is marked. */
+const NEW_WORDS_MAX = 0.6;
+
+export default async function diff(main, { wanted, query }) {
   const [found, { items }] = await Promise.all([get(`/api/replays/${wanted}/diff`), get("/api/replays")]);
   const own = items.find(({ generation }) => generation === found.generation);
   const adopt = async () => {
@@ -57,10 +67,25 @@ export default async function diff(main, { wanted }) {
     ...found.added.map((added) => [null, added]),
   ];
   all.sort(([a, b], [c, d]) => ((a ?? b).created_at ?? "").localeCompare((c ?? d).created_at ?? ""));
-  main.append(
-    all.length ? h("ol", { class: "pairs" }, all.map(pair)) : empty("Nothing changed", "Both generations are the same."),
-  );
+  if (!all.length) main.append(empty("Nothing changed", "Both generations are the same."));
+  else main.append(tabs(query.get("show") ?? ""), ...pairs(all, query.get("show") ?? ""));
   return { title: `Generation ${wanted}`, up: "/replay" };
+}
+
+function tabs(chosen) {
+  const tab = ([name, text]) =>
+    h("li", null, h("a", { href: withQuery({ show: name }), "aria-current": name === chosen ? "true" : undefined }, text));
+  return h("ul", { class: "tabs", "aria-label": "Show" }, TYPES.map(tab));
+}
+
+function pairs(all, chosen) {
+  const [, , isShown] = TYPES.find(([name]) => name === chosen) ?? TYPES[0];
+  const shown = all.filter(isShown);
+  if (!shown.length) return [empty("None", "No observation is among these.")];
+  return [
+    h("p", { class: "pairs-head", "aria-hidden": "true" }, h("span", null, "Before"), h("span", null, "After")),
+    h("ol", { class: "pairs" }, shown.map(pair)),
+  ];
 }
 
 function pair([before, after]) {
@@ -74,7 +99,7 @@ function pair([before, after]) {
               "p",
               { class: "title" },
               mark("observation", each.type),
-              h("span", { class: "hidden" }, style === "gone" ? "Before: " : "After: "),
+              h("span", { class: "when" }, style === "gone" ? "Before: " : "After: "),
               h("span", null, words(each.title, other?.title)),
             ),
             each.subtitle && h("p", { class: "text" }, words(each.subtitle, other?.subtitle)),
@@ -95,7 +120,9 @@ function pair([before, after]) {
 function words(text, other) {
   if (!text) return "Untitled";
   const known = new Set((other ?? text).toLowerCase().match(/[\p{L}\p{N}]+/gu));
-  const isNew = (part) => !known.has(part.toLowerCase());
+  const all = text.match(/[\p{L}\p{N}]+/gu) ?? [];
+  const isOther = all.filter((word) => !known.has(word.toLowerCase())).length > all.length * NEW_WORDS_MAX;
+  const isNew = (part) => !isOther && !known.has(part.toLowerCase());
   const marked = (part) =>
     part.split(/([\p{L}\p{N}]+)/gu).map((word, at) => (at % 2 && isNew(word) ? h("mark", null, word) : word));
   return text.split(/`([^`\n]+)`/).map((part, at) => (at % 2 ? h("code", null, marked(part)) : marked(part)));

@@ -2,7 +2,7 @@
 import { get } from "./api.js";
 import { fill, h, prose } from "./dom.js";
 import { Bar, forFeed, forSearch, hostNames, isNarrow, isSearch, knowValues, passes, read } from "./filters.js";
-import { count, many } from "./format.js";
+import { count, many, sentence } from "./format.js";
 import { empty, trouble, waiting, withQuery } from "./router.js";
 import { Rows, hit, item } from "./rows.js";
 import { Selection } from "./selection.js";
@@ -195,14 +195,14 @@ class Feed {
     if (isNarrow(this.filters)) {
       return empty(
         this.filters.q ? `No results for “${this.filters.q}”` : "Nothing here",
-        (!first.suggestion && first.hint) || "Try fewer filters, or other words.",
+        prose(sentence((!first.suggestion && first.hint) || "try fewer filters, or other words")),
         h("a", { class: "button", href: "/" }, "Show everything"),
       );
     }
     return empty(
       "No memories yet",
       "Open Claude Code in a project and work. Prompts appear here at once, observations when the turn is over.",
-      h("pre", { class: "command" }, "claude-mem install"),
+      h("p", { class: "hint" }, prose("If nothing appears, see `claude-mem status`.")),
     );
   }
 

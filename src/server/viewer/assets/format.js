@@ -117,3 +117,6 @@ export function openEnd(steps) {
   const text = (steps ?? "").trim().replace(/\s*\n\s*/g, "; ");
   return /^(nothing|none|n\/a|-)[\s.!]*$/i.test(text) ? "" : text;
 }
+
+/** A message of the worker as a sentence. */
+export const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;

@@ -9,10 +9,10 @@ import { icon } from "./icons.js";
 
 const PAGES = [
   [/^\/$/, () => import("./feed.js")],
-  [/^\/s$/, () => import("./sessions.js")],
+  [/^\/(?:s|sessions)$/, () => import("./sessions.js")],
   [/^\/s\/(.+)$/, () => import("./story.js")],
   [/^\/m\/([SP]?\d+)$/, () => import("./detail.js")],
-  [/^\/p$/, () => import("./project.js")],
+  [/^\/(?:p|projects)$/, () => import("./project.js")],
   [/^\/p\/(.+)$/, () => import("./project.js")],
   [/^\/decisions$/, () => import("./decisions.js")],
   [/^\/files$/, () => import("./files.js")],

@@ -135,21 +135,24 @@ function plots(days, { log }, projects, project) {
         { name: "Summaries", key: "summaries", style: "two" },
       ],
     }),
-    columns({
-      title: "Tokens",
-      days,
-      format: brief,
-      series: [
-        { name: "Read", key: "tokens_in", style: "one" },
-        { name: "Written", key: "tokens_out", style: "two" },
-      ],
-    }),
-    columns({
-      title: "Money",
-      days,
-      format: money,
-      series: [{ name: "Dollars", key: "cost_usd", style: "one" }],
-    }),
+    // The built-in rules use neither.
+    days.some((day) => day.tokens_in) &&
+      columns({
+        title: "Tokens",
+        days,
+        format: brief,
+        series: [
+          { name: "Read", key: "tokens_in", style: "one" },
+          { name: "Written", key: "tokens_out", style: "two" },
+        ],
+      }),
+    days.some((day) => day.cost_usd) &&
+      columns({
+        title: "Money",
+        days,
+        format: money,
+        series: [{ name: "Dollars", key: "cost_usd", style: "one" }],
+      }),
     !project &&
       log.size >= LOG_BYTES_SHOWN &&
       columns({
