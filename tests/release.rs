@@ -278,18 +278,25 @@ fn the_formula_and_cargo_binstall_name_the_archives(out: &Path) {
     let manifest = fs::read_to_string(repository().join("Cargo.toml")).unwrap();
     let (_, metadata) = manifest.split_once("[package.metadata.binstall]\n").unwrap();
     let field = |name: &str| metadata.split(&format!("{name} = \"")).nth(1).unwrap();
-    let filled = |name: &str, target: &str| {
-        let text = field(name).split('"').next().unwrap().replace("{ repo }", REPOSITORY);
-        let text = text.replace("{ name }", "claude-mem").replace("{ version }", VERSION);
-        let text = text.replace("{ bin }", "claude-mem").replace("{ binary-ext }", "");
-        text.replace("{ target }", target).replace("{ archive-suffix }", ".tar.gz")
-    };
-    let url = filled("pkg-url", &target());
-    let (folder, file) = url.rsplit_once('/').unwrap();
-    assert_eq!(folder, format!("{REPOSITORY}/releases/download/v{VERSION}"));
-    let mut tar = Command::new("tar");
-    let listed = ok(tar.arg("-tzf").arg(out.join(file)));
-    assert!(listed.lines().any(|line| line == filled("bin-dir", &target())), "{listed}");
+    let windows = "x86_64-pc-windows-msvc";
+    let zipped = format!("[package.metadata.binstall.overrides.{windows}]\npkg-fmt = \"zip\"");
+    assert!(manifest.contains(&zipped), "{metadata}");
+    for (target, archive, program, list) in [
+        (target().as_str(), ".tar.gz", "", ["tar", "-tzf"]),
+        (windows, ".zip", ".exe", ["unzip", "-Z1"]),
+    ] {
+        let filled = |name: &str| {
+            let text = field(name).split('"').next().unwrap().replace("{ repo }", REPOSITORY);
+            let text = text.replace("{ name }", "claude-mem").replace("{ version }", VERSION);
+            let text = text.replace("{ bin }", "claude-mem").replace("{ binary-ext }", program);
+            text.replace("{ target }", target).replace("{ archive-suffix }", archive)
+        };
+        let url = filled("pkg-url");
+        let (folder, file) = url.rsplit_once('/').unwrap();
+        assert_eq!(folder, format!("{REPOSITORY}/releases/download/v{VERSION}"));
+        let listed = ok(Command::new(list[0]).arg(list[1]).arg(out.join(file)));
+        assert!(listed.lines().any(|line| line == filled("bin-dir")), "{listed}");
+    }
 }
 
 /// The data directory in the fixture was written by version 0.1.0, with the database as that version made it. This
