@@ -27,11 +27,26 @@ const DEMANDS: &str = " must | must not | mustn't | should not | shouldn't | sho
      i prefer | prefer | preferable | preferably | i'd rather | i would rather | i don't like | i do not like | \
      i would only | i need | we need | we use | we don't use | we never | is settled | settled already | \
      deliberate | deliberately | on purpose | not important | isn't relevant | not relevant | it's allowed | is allowed | \
-     i allow | is fine to | supposed to | allowed to | not allowed | don't reinvent | keep | leave | \
+     i allow | is fine to | supposed to | allowed to | not allowed | don't reinvent | where possible | wherever possible | whenever possible | \
      soll | sollte | muss | ich will | ich möchte | bitte kein | bitte nicht | il faut | doit | je veux | je préfère | \
      debe | quiero | no quiero | prefiero | должен | должна | должно | должны | нужно чтобы | хочу чтобы | хочу | \
      не хочу | нельзя | обязательно | lazım | gerek | olmalı | olmasın | istiyorum | istemiyorum | önemli değil | tercih ";
 const DEMANDS_WIDE: &str = "必须|应该|务必|一定要|我希望|我想要|我要|需要|禁止|不能|不要|别用|请用|只要|しないで|べき|ではなく|のみ|해야|하지 마";
+
+/// Begin a demand that something stays.
+const STAYS: &str = " keep | leave | please keep | please leave | and keep | and leave ";
+
+/// What the user wants, whatever else the sentence says.
+const WISHES: &str = " i only want | i don't want | i do not want | i don't like | i do not like | i prefer | i'd rather | \
+     i would rather | we only want | we don't want | we do not want | i want to use | i want to keep | i want to avoid ";
+
+/// Considerations, which are no demands yet.
+const CONSIDERATIONS: &str = " maybe | perhaps | i think we should | i think that we should | i guess | i feel | i still feel | \
+     i wonder | we could | good idea | vielleicht | peut-être | quizás | может быть | belki ";
+
+/// Announce a list of rules, at the end of a line.
+const RULE_LISTS: &str = " rules | requirements | constraints | conditions | guidelines | conventions | regeln | règles | \
+     reglas | правила | kurallar ";
 
 /// Prohibitions and contrasts.
 const LIMITS: &str = " don't | do not | dont | never | instead of | rather than | , not | but not | and not | not just | but only | \
@@ -82,11 +97,17 @@ pub(super) fn rules(prompt: &str) -> Vec<String> {
         return Vec::new();
     }
     let mut found: Vec<(u8, &str)> = Vec::new();
-    for sentence in sentences(prompt) {
-        let strength = strength(sentence);
-        if strength > 0 {
-            found.push((strength, sentence));
+    let mut is_list = false;
+    for line in prompt.lines() {
+        is_list &= (1..LISTED_WORDS_MAX).contains(&words(line));
+        for sentence in sentences(line) {
+            let strength = strength(sentence);
+            let strength = if is_list { strength.max(LISTED) } else { strength };
+            if strength > 0 {
+                found.push((strength, sentence));
+            }
         }
+        is_list |= announces_rules(line);
     }
     found.sort_by_key(|(strength, sentence)| std::cmp::Reverse((is_lasting(sentence), *strength)));
     let mut rules = Vec::new();
@@ -94,6 +115,18 @@ pub(super) fn rules(prompt: &str) -> Vec<String> {
         add(&mut rules, clip(sentence, RULE_CHARS_MAX), RULES_MAX);
     }
     rules
+}
+
+/// The strength of a rule in a list of them, and how long it may be.
+const LISTED: u8 = 3;
+const LISTED_WORDS_MAX: usize = 16;
+
+/// "The rules are:"
+fn announces_rules(line: &str) -> bool {
+    let last = sentences(line).pop().unwrap_or_default();
+    last.ends_with([':', '：'])
+        && words(last) < LISTED_WORDS_MAX
+        && holds(&padded(&last.to_lowercase()), RULE_LISTS)
 }
 
 /// Plans, logs, diffs and code that the user pasted.
@@ -124,9 +157,12 @@ fn strength(sentence: &str) -> u8 {
     let is_everywhere = holds(&text, " everywhere ") && !begins_with_a_task(sentence);
     let is_standing =
         (is_everywhere || holds(&text, STANDING) || holds(&lower, STANDING_WIDE)) && count >= 3;
-    let is_demand = holds(&text, DEMANDS) || holds(&lower, DEMANDS_WIDE);
+    let is_demand = holds(&text, DEMANDS) || holds(&lower, DEMANDS_WIDE) || begins(&text, STAYS);
     let is_command = is_command(&text);
-    let is_limit = holds(&text, LIMITS) || is_command && holds(&text, COMMAND_LIMITS);
+    // "Rename it, no other change" is a task.
+    let is_exclusion = holds(&text, " , no ") && !begins_with_a_task(sentence);
+    let is_limit =
+        holds(&text, LIMITS) || is_exclusion || is_command && holds(&text, COMMAND_LIMITS);
     let is_order = holds(&text, ORDERS) || text.ends_with(" before ");
     let is_complaint = holds(&text, COMPLAINTS);
     let is_report = is_fault_report(&text);
@@ -144,6 +180,8 @@ fn strength(sentence: &str) -> u8 {
         () if is_report || holds(&text, " never mind | nevermind | don't worry ") => 0,
         () if is_standing => 4,
         () if holds(&text, PASSING) => 0,
+        () if is_wish(&text) => 2 + u8::from(is_limit),
+        () if holds(&text, CONSIDERATIONS) && !is_limit => 0,
         () if holds(&text, NO_DEMANDS) || holds(&lower, NO_DEMANDS_WIDE) => {
             u8::from(is_limit && is_command)
         }
@@ -153,6 +191,12 @@ fn strength(sentence: &str) -> u8 {
         () if is_order && is_command => 1,
         () => 0,
     }
+}
+
+/// "I want JSON first", but not "I want to see it", which begins a task.
+fn is_wish(text: &str) -> bool {
+    let mut wanted = text.match_indices(" i want ").map(|(at, wish)| &text[at + wish.len() - 1..]);
+    holds(text, WISHES) || wanted.any(|what| !begins(what, " to | you "))
 }
 
 /// Whether a rule is about how to work, and so holds again: what is always or never done, what the user forbids, what
@@ -217,6 +261,11 @@ mod tests {
             "Much better. The cart should not depend on the shop, should it?",
             "Internal names are never breaking changes, only the API is.",
             "I prefer tabs.",
+            "It doesn't sort the tabs, and I want names first, prices second.",
+            "I want to use the second table, because guests have no name.",
+            "The same branch, no new one.",
+            "Add the two cases, use one table where possible.",
+            "Keep the old names.",
             "不要用 npm，统一用 pnpm。",
             "Никогда не используй npm.",
             "Her zaman pnpm kullan.",
@@ -246,9 +295,22 @@ mod tests {
             "You have been changing the cart one hour before!",
             "Do not change the code just yet.",
             "I don't care about the total right now.",
+            "Maybe we should round the total.",
+            "I think we should be clearer on the page.",
+            "Save the notes so we can keep on it.",
+            "Rename the cart, no other change.",
+            "I want to see the cart.",
         ] {
             assert_eq!(rules(text), Vec::<String>::new(), "{text}");
         }
+    }
+
+    #[test]
+    fn the_items_of_a_list_of_rules_are_rules() {
+        let text = "Look into the cart, no code yet. The rules are:\nsimple solution\nno breaking changes\n\
+                    Then tell me in many words what you found, where it stands, and why it went wrong.";
+        assert_eq!(rules(text), ["simple solution", "no breaking changes"]);
+        assert!(rules("The cart has these parts:\nsimple list\nlong total").is_empty());
     }
 
     #[test]
