@@ -8,7 +8,7 @@ use claude_mem_projections::{
 
 use crate::{
     resolve,
-    semantic::{Ranking, with_meaning},
+    semantic::{QUERY_WORDS_MAX, Ranking, with_meaning},
 };
 
 /// Which projects a request covers.
@@ -107,7 +107,7 @@ pub fn search(
     if !query.has_meaning() {
         return search_by(app, store, request, query, None);
     }
-    with_meaning(app, store, &request.query, |meaning, ranking| {
+    with_meaning(app, store, &request.query, QUERY_WORDS_MAX, |meaning, ranking| {
         let found = search_by(app, store, request, query, meaning)?;
         Ok(SearchResponse { ranking, ..found })
     })

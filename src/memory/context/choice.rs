@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use claude_mem_projections::ContextObservation;
+use claude_mem_projections::{ContextObservation, search::Statement};
 
 use super::{
     freshness::{FileState, Files},
@@ -70,11 +70,7 @@ impl<'a> Choice<'a> {
         shown: &str,
         line: impl Fn(&ContextObservation, FileState) -> String,
     ) -> Self {
-        let mut seen = HashSet::new();
-        // Latest first, so an equal one that comes later is older.
-        let observations: Vec<&ContextObservation> = observations
-            .filter(|memory| identity(memory).is_none_or(|identity| seen.insert(identity)))
-            .collect();
+        let observations = without_repeats(observations.collect());
         let mut index = NameIndex::default();
         for memory in &observations {
             index.add_titles(memory);
@@ -243,35 +239,24 @@ fn state_of_all(memory: &ContextObservation, files: &Files<'_>) -> FileState {
     }
 }
 
-/// Observations with the same kind, title and files share one line.
-type Identity<'a> = (&'a str, String, Vec<&'a str>);
-
-/// The identity of an observation; `None` without a title.
-///
-/// Titles are equal up to white space, a final full stop and the case of the first letter.
-/// Similarity is not enough: two titles that differ in one name or number are two facts, and
-/// merging would lose one.
-fn identity(memory: &ContextObservation) -> Option<Identity<'_>> {
-    let title = plain_title(&memory.title)?;
-    let mut files: Vec<&str> = memory.files.iter().map(String::as_str).collect();
-    files.sort_unstable();
-    files.dedup();
-    Some((&memory.kind, title, files))
+/// The observations without those that a later one says again. They are in the order latest first.
+fn without_repeats(observations: Vec<&ContextObservation>) -> Vec<&ContextObservation> {
+    // Taking a title apart takes longer than this, and most have files of their own.
+    let mut alike: HashMap<(&str, &[String]), usize> = HashMap::new();
+    for memory in &observations {
+        *alike.entry((&memory.kind, &memory.files)).or_default() += 1;
+    }
+    let mut seen = HashSet::new();
+    let is_new = |memory: &&ContextObservation| {
+        alike.get(&(memory.kind.as_str(), memory.files.as_slice())) == Some(&1)
+            || statement(memory).is_none_or(|said| seen.insert(said))
+    };
+    observations.into_iter().filter(is_new).collect()
 }
 
-/// A title without differences that mean nothing; `None` if it is empty.
-pub(super) fn plain_title(title: &str) -> Option<String> {
-    let mut plain = String::with_capacity(title.len());
-    for word in title.split_whitespace() {
-        let is_first = plain.is_empty();
-        let mut letters = word.chars();
-        match letters.next() {
-            Some(first) if is_first => plain.extend(first.to_lowercase().chain(letters)),
-            _ => plain.extend([" ", word]),
-        }
-    }
-    plain.truncate(plain.trim_end_matches('.').len());
-    (!plain.is_empty()).then_some(plain)
+/// What an observation says; `None` without a title. Those that say the same share one line.
+pub(super) fn statement(memory: &ContextObservation) -> Option<Statement> {
+    Statement::of(&memory.kind, &memory.title, memory.files.iter().map(String::as_str))
 }
 
 #[cfg(test)]
@@ -324,7 +309,7 @@ mod tests {
     fn equal_memories_are_one_line() {
         let rows = [
             memory(3, "bugfix", "Reader skips torn frames now", 1),
-            memory(2, "bugfix", "reader skips  torn frames now.", 2),
+            memory(2, "bugfix", "The reader skips  torn frames.", 2),
             memory(1, "bugfix", "Writer retries short writes!", 3),
         ];
         assert_eq!(ids(&rows, 9), [3, 1]);

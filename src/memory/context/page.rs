@@ -8,7 +8,7 @@ use claude_mem_projections::{
 use jiff::tz::TimeZone;
 
 use super::{
-    choice::plain_title,
+    choice::statement,
     commands,
     failed_command::FailedCommand,
     freshness::Files,
@@ -79,7 +79,8 @@ fn by_the_user(sheet: &mut Sheet, material: &ContextMaterial, zone: &TimeZone) {
     let notes = material.by_hand.iter().map(|memory| note(memory, "", zone));
     sheet.section("Written down by the user", NOTES_SHARE, notes);
     let mut seen = HashSet::new();
-    let rules = material.rules.iter().filter(|rule| seen.insert(plain_title(&rule.title)));
+    let is_new = |rule: &&ContextObservation| statement(rule).is_none_or(|said| seen.insert(said));
+    let rules = material.rules.iter().filter(is_new);
     // Latest first, but what was said about how to work comes before wishes that were fulfilled since.
     let (lasting, other): (Vec<_>, Vec<_>) = rules.partition(|rule| rule.is_pattern);
     sheet.section("Said by the user", RULES_SHARE, lasting.into_iter().chain(other).map(rule));

@@ -15,6 +15,9 @@ use crate::semantic::with_meaning;
 /// Maximum number of memories for one prompt.
 const MEMORIES_MAX: usize = 5;
 
+/// So many words of a prompt are embedded: a session waits for it.
+const PROMPT_WORDS_MAX: usize = 32;
+
 const HEADING: &str = "Notes from earlier sessions that may concern this prompt.";
 
 /// The observations that a prompt is about, best first, by words alone: for hooks, which open no model.
@@ -25,7 +28,8 @@ pub fn rank(store: &Store, recall: &Recall<'_>) -> Result<Vec<i64>> {
 /// The observations that a prompt is about, best first, by words and meaning: what the worker tells
 /// hooks, and what the command line shows.
 pub fn rank_by_meaning(app: &App, store: &Store, recall: &Recall<'_>) -> Result<Vec<i64>> {
-    with_meaning(app, store, recall.prompt, |meaning, _| store.recall(recall, meaning))
+    let words_max = PROMPT_WORDS_MAX;
+    with_meaning(app, store, recall.prompt, words_max, |meaning, _| store.recall(recall, meaning))
 }
 
 /// The memories that a prompt is about, ranked by `ranking`; `None` if there are none.

@@ -13,7 +13,7 @@ pub use check::{CheckedVectors, check_vectors};
 pub use embed_missing::{Depth, Embedded, embed_missing};
 pub use erase::{erase_changed, erase_hidden, erase_memory};
 pub use model::{EmbeddingModel, open_model};
-pub use nearness::{Ranking, with_meaning};
+pub use nearness::{QUERY_WORDS_MAX, Ranking, with_meaning};
 pub use related::{RelatedMemory, related};
 
 use std::{collections::HashSet, path::PathBuf};

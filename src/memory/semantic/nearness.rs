@@ -24,7 +24,10 @@ use claude_mem_vectors::{MemoryKey, Scan, Vectors, file};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{EmbeddingModel, current_digests, key, open_model, open_vectors};
+use super::{
+    EmbeddingModel, current_digests, key, open_model, open_vectors,
+    related::{first_vector, similarity},
+};
 
 /// By what memories are ranked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
@@ -45,17 +48,18 @@ pub enum Ranking {
 static OPEN: Mutex<Option<(PathBuf, Arc<Vectors>)>> = Mutex::new(None);
 
 /// More words of a query add time, and little meaning.
-const QUERY_WORDS_MAX: usize = 64;
+pub const QUERY_WORDS_MAX: usize = 64;
 
-/// Runs `work` with how near memories are to a text. Without vectors, or without a model that can
-/// read the text, `work` gets none.
+/// Runs `work` with how near memories are to the first words of a text. Without vectors, or without a
+/// model that can read the text, `work` gets none.
 pub fn with_meaning<T>(
     app: &App,
     store: &Store,
     text: &str,
+    words_max: usize,
     work: impl FnOnce(Option<&dyn Meaning>, Ranking) -> T,
 ) -> T {
-    let text = beginning(text);
+    let text = beginning(text, words_max);
     let (model, vectors) = match prepare(app, text) {
         Ok(Ok(prepared)) => prepared,
         Ok(Err(ranking)) => return work(None, ranking),
@@ -69,6 +73,7 @@ pub fn with_meaning<T>(
         let meaning = QueryMeaning {
             model,
             store,
+            vectors: &vectors,
             embedding: RefCell::new(Some(embedding)),
             embedded: OnceCell::new(),
         };
@@ -89,8 +94,8 @@ fn prepare(
     Ok(vectors.map(|vectors| (model, vectors)).ok_or(Ranking::WordsWithoutVectors))
 }
 
-fn beginning(text: &str) -> &str {
-    let end = text.split_whitespace().nth(QUERY_WORDS_MAX);
+fn beginning(text: &str, words_max: usize) -> &str {
+    let end = text.split_whitespace().nth(words_max);
     &text[..end.map_or(text.len(), |word| word.as_ptr().addr() - text.as_ptr().addr())]
 }
 
@@ -131,6 +136,7 @@ impl<'a> Embedded<'a> {
 struct QueryMeaning<'scope, 'a> {
     model: &'static EmbeddingModel,
     store: &'a Store,
+    vectors: &'a Vectors,
     embedding: RefCell<Option<ScopedJoinHandle<'scope, Embedded<'a>>>>,
     embedded: OnceCell<Option<Embedded<'a>>>,
 }
@@ -174,6 +180,12 @@ impl Meaning for QueryMeaning<'_, '_> {
 
     fn past_cosine(&self, memory: MemoryId) -> Option<f64> {
         self.embedded()?.scan.cosine(key(memory)).map(f64::from)
+    }
+
+    fn similarity(&self, left: MemoryId, right: MemoryId) -> Result<Option<f64>, Error> {
+        let vector = |name| first_vector(self.model, self.vectors, self.store, name);
+        let (Some(left), Some(right)) = (vector(left)?, vector(right)?) else { return Ok(None) };
+        Ok(Some(f64::from(similarity(&left, &right, &self.model.center()))))
     }
 
     fn noise(&self) -> f64 {

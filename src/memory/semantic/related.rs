@@ -2,7 +2,7 @@
 
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_projections::{
-    Store,
+    Error, Store,
     details::MemoryBody,
     search::{Kind, MemoryId},
 };
@@ -86,12 +86,12 @@ fn memory(key: MemoryKey) -> Option<MemoryId> {
 }
 
 /// The vector of a memory's first window as its text is now.
-fn first_vector(
+pub(super) fn first_vector(
     model: &EmbeddingModel,
     vectors: &Vectors,
     store: &Store,
     name: MemoryId,
-) -> Result<Option<Vec<f32>>, Failure> {
+) -> Result<Option<Vec<f32>>, Error> {
     let Some(texts) = store.embedding_texts(name)? else { return Ok(None) };
     let first = windows(model, &texts).first().map(|(digest, _)| *digest);
     Ok(first.and_then(|digest| vectors.vector(key(name), &digest)))
@@ -101,7 +101,7 @@ fn first_vector(
 ///
 /// All vectors of the model point into about the same direction: from the origin, notes about different things have a
 /// cosine of 0.77, and those about the same thing of 0.8 to 0.9.
-fn similarity(one: &[f32], other: &[f32], center: &[f32]) -> f32 {
+pub(super) fn similarity(one: &[f32], other: &[f32], center: &[f32]) -> f32 {
     let (mut product, mut squares) = (0.0, [0.0, 0.0]);
     for ((one, other), center) in one.iter().zip(other).zip(center) {
         let (one, other) = (one - center, other - center);

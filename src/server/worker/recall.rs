@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::jsonl::{SOCKET, failed};
 use crate::shared::Shared;
 
-/// Maximum time that a prompt waits for the worker. Embedding it takes some tens of milliseconds.
-const RESPONSE_MAX: Duration = Duration::from_millis(100);
+/// Maximum time that a prompt waits for the worker, which embeds only the beginning of it for that reason.
+const RESPONSE_MAX: Duration = Duration::from_millis(30);
 
 /// A prompt, and among which memories to look.
 #[derive(Debug, Serialize, Deserialize)]

@@ -7,7 +7,9 @@
 //! all memories of a project are somewhat alike.
 
 use super::{
-    Filter, Kind, MemoryId, Query, Score, Search, candidates::in_projects, query::Clause,
+    Filter, Kind, MemoryId, Query, Score, Search,
+    candidates::in_projects,
+    query::{Clause, without_citations},
     searching::Searching,
 };
 use crate::error::Result;
@@ -46,6 +48,9 @@ pub trait Meaning {
 
     /// The cosine of a memory as it was when its vector was made.
     fn past_cosine(&self, memory: MemoryId) -> Option<f64>;
+
+    /// How similar two memories are, as seen from the center of all; `None` without vectors for both.
+    fn similarity(&self, left: MemoryId, right: MemoryId) -> Result<Option<f64>>;
 
     /// The cosine of the query and an unrelated text.
     fn noise(&self) -> f64;
@@ -94,7 +99,8 @@ impl Search {
         if self.is_typing || self.order != super::Order::Relevance || self.query.trim().is_empty() {
             return false;
         }
-        let mut rest = self.query.as_str();
+        let text = without_citations(&self.query);
+        let mut rest = &*text;
         while let Some((clause, after)) = Clause::next(rest) {
             if clause.is_operator() {
                 return false;

@@ -15,6 +15,7 @@ mod meaning;
 mod prompt_terms;
 mod query;
 mod recall;
+mod repeats;
 mod run;
 mod score;
 mod searching;
@@ -34,6 +35,7 @@ pub use kind::{InvalidMemoryId, Kind, MemoryId};
 pub use meaning::Meaning;
 pub use query::{Query, Shape, Term};
 pub use recall::{FailureRecall, Recall};
+pub use repeats::Statement;
 pub use score::Score;
 pub use statements::words_in_common;
 

@@ -1,7 +1,8 @@
 //! Parses a query. Every text is valid.
 //!
 //! Each word is a term of its own, because a phrase or an AND of a natural question finds nothing.
-//! `"…"` is a phrase, `+word` is required, `-word` is excluded, `word*` is a prefix. Compound names
+//! `"…"` is a phrase, `+word` is required, `-word` is excluded, `word*` is a prefix. In a longer text
+//! that is searched for, such as a prompt, quotes cite a message or a label. Compound names
 //! are searched whole and by their parts. A run of a script without spaces is a whole sentence, so
 //! each of its character pairs is a term; in quotes it stays together.
 
@@ -11,12 +12,14 @@ use super::{
 };
 use crate::fts_terms;
 use serde::Serialize;
-use std::fmt::Write as _;
+use std::{borrow::Cow, fmt::Write as _};
 
 /// Longer queries are cut: they are pasted by mistake.
 const QUERY_BYTES_MAX: usize = 8 << 10;
 /// Maximum number of terms.
 pub(super) const TERMS_MAX: usize = 64;
+/// A text with more words than this cites what it quotes.
+const QUERY_WORDS_MAX: usize = 8;
 /// A shorter word that is being typed is matched as it is: its completions are half of the index.
 const TYPED_CHARS_MIN: usize = 2;
 
@@ -82,7 +85,8 @@ impl Query {
             query.hint = Some("the query is too long: a few words find more");
             return query;
         }
-        let mut rest = text;
+        let text = without_citations(text);
+        let mut rest = &*text;
         while let Some((clause, after)) = Clause::next(rest) {
             #[cfg(test)]
             crate::scan_counter::add(rest.len() - after.len());
@@ -241,6 +245,18 @@ pub(super) fn link_path(text: &str) -> Option<&str> {
     Some(&path[start..]).filter(|path| path.contains(char::is_alphanumeric))
 }
 
+/// The text without its quotes, if they cite something rather than ask for a phrase: it has more words than a query, and
+/// some of them are outside of quotes.
+pub(super) fn without_citations(text: &str) -> Cow<'_, str> {
+    let is_longer = text.split_whitespace().nth(QUERY_WORDS_MAX).is_some();
+    let mut outside = text.split('"').step_by(2);
+    let is_signed = text.contains("-\"") || text.contains("+\"");
+    match is_longer && !is_signed && outside.any(|part| part.contains(char::is_alphanumeric)) {
+        true => Cow::Owned(text.replace('"', " ")),
+        false => Cow::Borrowed(text),
+    }
+}
+
 fn folded(word: &str, is_beginning: bool) -> String {
     let mut out = String::new();
     match is_beginning {
@@ -359,6 +375,18 @@ mod tests {
             (r#""connection pool" size"#, r#""connection pool", "size""#),
             (r#""no closing quote"#, r#""no closing quote""#),
             (r#"a"b"c"#, r#""b", "c""#),
+            (
+                r#"please check why the page says "no such cart" after login"#,
+                r#""please", "check", "page", "says", "cart", "login""#,
+            ),
+            (
+                r#""one two three four five six seven eight nine""#,
+                r#""one two three four five six seven eight nine""#,
+            ),
+            (
+                r#"one two three four five six seven eight -"old api""#,
+                r#""one", "two", "three", "four", "five", "six", "seven", "eight", -"old api""#,
+            ),
             ("+must -not maybe", r#"+"must", "maybe", -"not""#),
             (r#"-"old api" new"#, r#""new", -"old api""#),
             ("+snake_case", r#"+"snake case""#),

@@ -10,11 +10,12 @@ use super::{
     candidates::Gathering,
     filter::Filter,
     prompt_terms::PromptTerms,
+    repeats::Statement,
     score::{Score, Scorer},
     searching::{Searching, newer_first_where_close},
     statistics::Statistics,
 };
-use crate::{Store, error::Result, query::context::WIDE};
+use crate::{Store, error::Result, query::context::WIDE, store::sql_values::items};
 use rusqlite::{named_params, params_from_iter, types::Value};
 
 /// Maximum number of memories that are looked up.
@@ -32,6 +33,8 @@ const CLEARLY_NEARER: f64 = 0.15;
 /// Maximum number of notes of other projects that are scored, and of those that are hits.
 const WIDE_SCORED: i64 = 100;
 const WIDE_HITS: usize = 2;
+/// Maximum number of hits that are compared with each other. A session is given fewer.
+const COMPARED_MAX: usize = 12;
 /// Hits with a smaller share of the best score are left out.
 const SHARE_OF_BEST_MIN: f64 = 0.5;
 
@@ -161,7 +164,45 @@ impl Store {
             wide_hits += usize::from(wide.contains(id));
             !wide.contains(id) || wide_hits <= WIDE_HITS
         };
-        Ok(close.filter(is_admitted).take(recall.limit).collect())
+        let admitted: Vec<i64> = close.filter(is_admitted).collect();
+        Ok(self.without_repeats(admitted, meaning)?.into_iter().take(recall.limit).collect())
+    }
+
+    /// The observations without those that an earlier one in the list repeats. In its place, the newest one is given.
+    fn without_repeats(&self, ids: Vec<i64>, meaning: Option<&dyn Meaning>) -> Result<Vec<i64>> {
+        let sql =
+            "select coalesce(type, ''), coalesce(title, ''), at_us, files_modified, files_read
+                   from observations where id = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let name = |id| MemoryId { kind: Kind::Observation, id };
+        let mut kept: Vec<(i64, i64, Option<Statement>)> = Vec::new();
+        let mut rest = ids.into_iter();
+        for id in rest.by_ref().take(COMPARED_MAX) {
+            let (at_us, said) = statement.query_row([id], |row| {
+                let (kind, title): (String, String) = (row.get(0)?, row.get(1)?);
+                let list = |at| row.get::<_, Option<String>>(at).map(|list| items(list.as_deref()));
+                let files = [list(3)?, list(4)?].concat();
+                let said = Statement::of(&kind, &title, files.iter().map(String::as_str));
+                Ok((row.get::<_, i64>(2)?, said))
+            })?;
+            let mut repeated = None;
+            for (at, (other, _, known)) in kept.iter().enumerate() {
+                let (Some(said), Some(known)) = (&said, known) else { continue };
+                let similarity = || {
+                    meaning.map_or(Ok(None), |meaning| meaning.similarity(name(id), name(*other)))
+                };
+                if said.is_same(known, similarity)? {
+                    repeated = Some(at);
+                    break;
+                }
+            }
+            match repeated {
+                None => kept.push((id, at_us, said)),
+                Some(at) if kept[at].1 < at_us => kept[at] = (id, at_us, said),
+                Some(_) => {}
+            }
+        }
+        Ok(kept.into_iter().map(|(id, _, _)| id).chain(rest).collect())
     }
 
     /// The newest notes of other projects that count in this one.
@@ -253,6 +294,35 @@ mod tests {
         let recall =
             Recall { prompt, project: PROJECT, root: PROJECT, until_us, session, limit: 5 };
         store.recall(&recall, None).unwrap()
+    }
+
+    #[test]
+    fn of_memories_that_say_the_same_the_newest_is_recalled() {
+        let mut scene = TestLog::new();
+        scene.envelope.project.key = PROJECT.into();
+        let observation = |title: &str, file: &str| {
+            format!(
+                "<observation><type>bugfix</type><title>{title}</title>\
+                 <files_modified><file>{file}</file></files_modified></observation>"
+            )
+        };
+        let replies = [
+            observation("The gateway retries a payment", "pay.rs"),
+            observation("Gateway retries payments now", "pay.rs"),
+            observation("The gateway retries a payment", "mail.rs"),
+            observation("The gateway never retries a payment", "pay.rs"),
+            observation("The menu is blue", "menu.rs"),
+        ];
+        for reply in replies {
+            let tool = scene.tool("Bash", "{}");
+            scene.reply(&[tool], &reply);
+        }
+        for note in NOTES {
+            scene.add(MemoryAdded { text: note.into(), ..MemoryAdded::default() });
+        }
+        let mut ids = recalled(&scene.fold(), "does the gateway retry a payment?", "new");
+        ids.sort_unstable();
+        assert_eq!(ids.iter().filter(|id| **id < 6).collect::<Vec<_>>(), [&2, &3, &4], "{ids:?}");
     }
 
     const NOTES: [&str; 8] = [

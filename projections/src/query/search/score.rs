@@ -38,6 +38,9 @@ pub struct Score {
     pub met: f64,
     /// That share, by the weight of the words.
     pub share: f64,
+    /// Number of words of the row.
+    #[serde(skip)]
+    pub length: u32,
     /// How near the row is to the query by meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cosine: Option<f64>,
@@ -102,8 +105,17 @@ impl<'a> Scorer<'a> {
         let share = there.map(|(_, worth)| worth).sum::<f64>() / all.max(f64::MIN_POSITIVE);
         let is_complete = counts.len() > 1 && counts.iter().all(|count| *count > 0.0);
         let met = 1.0 - MISSED + MISSED * share + if is_complete { COMPLETE } else { 0.0 };
-        let words = (terms.iter().sum::<f64>() + together) * met;
-        Score { total: words, words, terms, together, met, share, ..Score::default() }
+        let total = (terms.iter().sum::<f64>() + together) * met;
+        Score {
+            total,
+            words: total,
+            terms,
+            together,
+            met,
+            share,
+            length: words,
+            ..Score::default()
+        }
     }
 
     fn count(&self, term: usize, seen: &Seen, column: &Column<'_>) -> usize {

@@ -183,7 +183,7 @@ fn reply(scene: &mut TestLog, sources: &[[u8; 16]], titles: &[&str]) {
 }
 
 #[test]
-fn a_turn_is_one_hit_shown_by_its_best_observation() {
+fn a_turn_is_one_hit_shown_by_the_fullest_of_its_best_observations() {
     let mut scene = TestLog::new();
     scene.prompt("why is the parser slow, the parser of tables?");
     let tool = scene.tool("Read", "{}");
@@ -204,8 +204,9 @@ fn a_turn_is_one_hit_shown_by_its_best_observation() {
     // The third prompt is all that is known of its turn. Of the second, an observation is known.
     let hits = found("parser").hits;
     let shown: Vec<_> = hits.iter().map(|hit| (hit.name.to_string(), names(&hit.also))).collect();
-    let expected = [("2", "1 P1"), ("P3", ""), ("3", "P2")];
+    let expected = [("1", "2 P1"), ("P3", ""), ("3", "P2")];
     assert_eq!(shown, expected.map(|(name, also)| (name.to_owned(), also.to_owned())));
+    assert_eq!(found("slow parser of tables").hits[0].name.to_string(), "2", "much better");
     let swims = &found("swim").hits[0];
     assert_eq!((swims.name.to_string(), names(&swims.also)), ("3".into(), "P2".into()));
     assert_eq!(

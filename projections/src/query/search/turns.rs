@@ -17,24 +17,46 @@ use std::{
 
 /// The factor for a turn that only its prompt matches, if something else is known of it.
 const ONLY_ASKED: f64 = 0.5;
+/// A fuller observation of the turn is shown instead of the best one if it has this share of its score. The best one is
+/// often a single sentence, and the fuller one says the same and why.
+const FULLER_SHARE: f64 = 0.6;
 /// The factor for a turn of which only a wrong or superseded observation matches.
 const ONLY_RETIRED: f64 = 0.5;
 
 /// A turn as a hit, or a memory that belongs to none.
 #[derive(Debug)]
 pub(super) struct TurnHit {
-    /// The memory that stands for it: its best observation, else its summary, else its prompt.
+    /// The memory that stands for it: the fullest of its best observations, else its summary, else its
+    /// prompt.
     pub(super) shown: MemoryId,
     /// The memory whose score it has. A prompt only if nothing else matches.
     pub(super) best: MemoryId,
     pub(super) score: f64,
     /// The others that match, best first.
     pub(super) also: Vec<MemoryId>,
+    /// The best score of an observation, and the number of words of the one that is shown.
+    observed: Option<(f64, u32)>,
+}
+
+/// A memory of a turn.
+struct Part {
+    name: MemoryId,
+    score: f64,
+    words: u32,
+    is_retired: bool,
 }
 
 impl TurnHit {
     fn new(name: MemoryId, score: f64) -> Self {
-        Self { shown: name, best: name, score, also: Vec::new() }
+        Self { shown: name, best: name, score, also: Vec::new(), observed: None }
+    }
+
+    fn of(part: &Part) -> Self {
+        let is_lower = part.is_retired && part.score > 0.0;
+        let score = if is_lower { part.score * ONLY_RETIRED } else { part.score };
+        let is_observed = part.name.kind == Kind::Observation && !part.is_retired;
+        let observed = is_observed.then_some((part.score, part.words));
+        Self { observed, ..Self::new(part.name, score) }
     }
 
     /// A memory in a list without a query.
@@ -43,13 +65,24 @@ impl TurnHit {
     }
 
     /// Adds a memory with a lower score, or a retired one.
-    fn add(&mut self, name: MemoryId, score: f64, is_retired: bool) {
+    fn add(&mut self, part: &Part) {
+        let Part { name, score, words, is_retired } = *part;
         if self.best.kind == Kind::Prompt && name.kind != Kind::Prompt {
             (self.best, self.score) = (name, score);
         }
         // The turn is about it, though something else is shown.
         self.score = if is_retired { self.score.max(score) } else { self.score };
-        let is_better = name.kind < self.shown.kind && !is_retired;
+        let is_better = match self.observed {
+            _ if is_retired => false,
+            None => name.kind < self.shown.kind,
+            Some((best, fullest)) => {
+                let is_close = score > 0.0 && score >= best * FULLER_SHARE;
+                name.kind == Kind::Observation && is_close && words > fullest
+            }
+        };
+        if is_better && name.kind == Kind::Observation {
+            self.observed = Some((self.observed.map_or(score, |(best, _)| best), words));
+        }
         let other = if is_better { std::mem::replace(&mut self.shown, name) } else { name };
         self.also.push(other);
     }
@@ -92,14 +125,15 @@ impl Searching<'_> {
         let mut hits: Vec<TurnHit> = Vec::new();
         let mut places = HashMap::new();
         for (name, score) in rows {
+            let words = self.scored.get(&name).map_or(0, |(score, _)| score.length);
+            let part = Part { name, score, words, is_retired: retired.contains(&name) };
             let turn = self.turns.get(&name);
             let place = turn.and_then(|turn| places.get(turn)).copied();
             if let Some(hit) = place.and_then(|place: usize| hits.get_mut(place)) {
-                hit.add(name, score, retired.contains(&name));
+                hit.add(&part);
             } else {
                 places.extend(turn.map(|turn| (*turn, hits.len())));
-                let is_lower = retired.contains(&name) && score > 0.0;
-                hits.push(TurnHit::new(name, if is_lower { score * ONLY_RETIRED } else { score }));
+                hits.push(TurnHit::of(&part));
             }
         }
         Ok(hits)
