@@ -24,6 +24,7 @@ mod demo;
 mod distill;
 mod doctor;
 mod documentation;
+mod embedding_endpoint;
 mod eval;
 mod first_run;
 mod full_disk;

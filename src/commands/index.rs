@@ -23,7 +23,8 @@ use claude_mem_memory::{
 
 /// Index new events and embed memories that lack a vector
 ///
-/// The worker does this in the background. Sends nothing anywhere: the embedding model is part of this program.
+/// The worker does this in the background. The embedding model is part of this program: nothing is
+/// sent anywhere, unless you set `CLAUDE_MEM_EMBEDDING_BASE_URL`.
 #[derive(Debug, Args)]
 pub(crate) struct Index {
     /// Print one JSON object

@@ -106,7 +106,7 @@ impl Search {
         let (is_json, is_explained) = (self.json, self.explain);
         let response = search(app, &store, &self.into_request())?;
         let found = response.results;
-        let is_without_vectors = response.ranking == Ranking::WordsWithoutVectors;
+        let ranking = response.ranking;
         let hint = found.hint.clone();
         let is_by_meaning_alone = found.matched == 0 && found.near > 0;
         let is_empty = found.hits.is_empty();
@@ -120,10 +120,14 @@ impl Search {
         if is_by_meaning_alone && !is_json {
             app.output.say("note: no memory contains these words; these are near by meaning");
         }
-        if is_empty && is_without_vectors {
-            app.output.say(
+        match ranking {
+            Ranking::WordsWithoutVectors if is_empty => app.output.say(
                 "note: searched by words alone; `claude-mem index` prepares the search by meaning",
-            );
+            ),
+            Ranking::WordsWithoutEndpoint => app.output.say(
+                "note: searched by words alone, because the embedding endpoint failed; `claude-mem doctor` says why",
+            ),
+            _ => {}
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ use encoder::Encoder;
 use format::{Header, Reader};
 use kernel::Instructions;
 use vocabulary::Vocabulary;
+pub use windows::windows;
 
 /// Raised when the tokenizer, the windows or the forward pass change what a text becomes.
 const RULES_VERSION: u32 = 1;
@@ -140,12 +141,6 @@ impl<'a> Model<'a> {
         let letters = text.chars().filter(|c| c.is_alphabetic()).count();
         let foreign = text.chars().filter(|c| unicode::is_foreign_letter(*c)).count();
         !pieces.is_empty() && unknown * 5 <= pieces.len() && foreign * 2 <= letters
-    }
-
-    /// The parts of a long text that get vectors of their own: at most 3 windows of at most 160 words, each
-    /// beginning with the last 40 words of the one before. A text without words has none.
-    pub fn windows<'t>(&self, text: &'t str) -> Vec<&'t str> {
-        windows::of(text)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `tools/model/reference.py` writes the files in `reference/`.
 
-use crate::{Model, Role, kernel::Instructions};
+use crate::{Model, Role, kernel::Instructions, windows};
 
 /// The texts in `reference/tokens.tsv` that have a vector in `reference/vectors.f32`.
 const WITH_VECTORS: [usize; 8] = [0, 1, 2, 4, 5, 8, 14, 15];
@@ -160,7 +160,7 @@ fn hostile_text_is_read_in_linear_time() {
     assert_eq!(tokens(&"a".repeat(10_000_000))[1..2], [unknown]);
     assert_eq!(tokens(&"\u{301}".repeat(10_000_000)).len(), 2);
     assert_eq!(tokens(&"[CLS]".repeat(1_000_000)).len(), model.header.tokens_max);
-    assert_eq!(model.windows(&"a".repeat(10_000_000)).len(), 1);
+    assert_eq!(windows(&"a".repeat(10_000_000)).len(), 1);
 }
 
 #[test]
@@ -191,11 +191,10 @@ fn the_model_reads_english_and_code_but_no_other_script() {
 
 #[test]
 fn windows_overlap_and_are_few() {
-    let model = model();
     let text = |words: usize| (0..words).map(|word| format!(" w{word}\n")).collect::<String>();
     let bounds = |words| {
         let text = text(words);
-        let bounds = model.windows(&text).into_iter().map(|window| {
+        let bounds = windows(&text).into_iter().map(|window| {
             let words: Vec<_> = window.split_whitespace().collect();
             assert_eq!(window, window.trim());
             format!("{}-{}", words[0], words[words.len() - 1])

@@ -24,7 +24,7 @@ mod writer;
 
 pub use erase::erase;
 pub use scan::Scan;
-pub use vectors::Vectors;
+pub use vectors::{Sample, Vectors};
 pub use writer::{Put, VectorWriter, Window};
 
 use std::path::{Path, PathBuf};

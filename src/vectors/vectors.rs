@@ -10,7 +10,7 @@ use memmap2::Mmap;
 
 use crate::{
     Digest, MemoryKey, ModelId,
-    format::{HEADER_BYTES, Header, Record, encode_record},
+    format::{HEADER_BYTES, Header, Record, encode_record, product},
 };
 
 /// The memory of a record that does not count.
@@ -33,6 +33,18 @@ pub struct Vectors {
     pub(crate) memory_of: Vec<u32>,
 }
 
+/// Records that [`Vectors::sample`] reads.
+const SAMPLED_RECORDS: usize = 256;
+
+/// What some vectors have in common.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// Their mean.
+    pub mean: Vec<f32>,
+    /// The usual cosine of two of them.
+    pub cosine: f32,
+}
+
 /// A memory and where its records begin in `order`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Memory {
@@ -42,14 +54,14 @@ pub(crate) struct Memory {
 
 impl Vectors {
     /// Opens the file of a model. `None` if there is none, or if it is of another model, of other dimensions or no vector
-    /// file at all.
+    /// file at all. An empty center stands for zeros in as many dimensions as the file has.
     pub fn open(path: &Path, model: ModelId, center: &[f32]) -> io::Result<Option<Self>> {
         let Some((file, header)) = open(path, &model, center.len())? else { return Ok(None) };
         let map = map(&file, &header)?;
         let mut vectors = Self {
             path: path.into(),
             model,
-            center: center.into(),
+            center: if center.is_empty() { vec![0.0; header.dimensions] } else { center.into() },
             file,
             map,
             header,
@@ -111,6 +123,31 @@ impl Vectors {
         let mut records = numbers.iter().map(|number| self.record(*number as usize));
         let record = records.find(|record| record.digest() == *digest)?;
         Some(record.vector(&self.center))
+    }
+
+    /// The length of a vector.
+    pub fn dimensions(&self) -> usize {
+        self.center.len()
+    }
+
+    /// Some vectors, spread over all.
+    pub fn sample(&self) -> Sample {
+        let numbers = if self.is_readable() { &self.order[..] } else { &[] };
+        let numbers = numbers.iter().step_by(numbers.len().div_ceil(SAMPLED_RECORDS).max(1));
+        let (mut mean, mut count) = (vec![0.0; self.center.len()], 0.0);
+        for number in numbers {
+            let vector = self.record(*number as usize).vector(&self.center);
+            for (sum, value) in mean.iter_mut().zip(&vector) {
+                *sum += value;
+            }
+            count += 1.0;
+        }
+        for sum in &mut mean {
+            *sum /= f32::max(count, 1.0);
+        }
+        // The square of the mean has also the products of each vector with itself, which are 1.
+        let cosine = (count * product(&mean, &mean) - 1.0) / f32::max(count - 1.0, 1.0);
+        Sample { mean, cosine: cosine.max(0.0) }
     }
 
     /// Whether the record of a memory's text has exactly this vector.
@@ -183,7 +220,7 @@ impl Vectors {
     }
 }
 
-/// Opens a file if it has the vectors of this model.
+/// Opens a file if it has the vectors of this model. No dimensions stand for any number of them.
 fn open(path: &Path, model: &ModelId, dimensions: usize) -> io::Result<Option<(File, Header)>> {
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -197,7 +234,9 @@ fn open(path: &Path, model: &ModelId, dimensions: usize) -> io::Result<Option<(F
         Err(error) => return Err(error),
     }
     let header = Header::decode(&bytes);
-    let header = header.filter(|header| header.model == *model && header.dimensions == dimensions);
+    let header = header.filter(|header| {
+        header.model == *model && (dimensions == 0 || header.dimensions == dimensions)
+    });
     Ok(header.map(|header| (file, header)))
 }
 

@@ -367,6 +367,9 @@ fn destinations_secrets_and_limits_cannot_be_changed_over_http() {
         ("CLAUDE_MEM_OPENAI_BASE_URL", "http://127.0.0.1:1"),
         ("CLAUDE_MEM_ANTHROPIC_API_KEY", "sk-0123456789abcdef0123456789"),
         ("CLAUDE_MEM_OPENAI_API_KEY", "sk-0123456789abcdef0123456789"),
+        ("CLAUDE_MEM_EMBEDDING_BASE_URL", "http://127.0.0.1:1"),
+        ("CLAUDE_MEM_EMBEDDING_MODEL", "/etc/passwd"),
+        ("CLAUDE_MEM_EMBEDDING_API_KEY", "sk-0123456789abcdef0123456789"),
         ("CLAUDE_MEM_PROVIDER", "openai"),
         ("CLAUDE_CODE_PATH", "/tmp/x"),
         ("CLAUDE_MEM_SHIP_TO", "/tmp/stolen"),
@@ -411,6 +414,8 @@ fn secrets_and_destinations_are_never_shown() {
         ("CLAUDE_MEM_OPENAI_API_KEY", "sk-0123456789abcdef0123456789"),
         ("CLAUDE_MEM_SHIP_SECRET_ACCESS_KEY", "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY"),
         ("CLAUDE_MEM_OPENAI_BASE_URL", "http://ada:hunter22@127.0.0.1:9/v1"),
+        ("CLAUDE_MEM_EMBEDDING_API_KEY", "sk-abcdef0123456789abcdef0123"),
+        ("CLAUDE_MEM_EMBEDDING_BASE_URL", "http://ada:hunter33@127.0.0.1:9/vectors"),
         ("CLAUDE_MEM_SHIP_TO", "s3://my-secret-bucket/prefix"),
         ("CLAUDE_MEM_SHIP_GOOGLE_CREDENTIALS", "/home/ada/account.json"),
     ];

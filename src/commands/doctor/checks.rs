@@ -170,7 +170,8 @@ fn environment(app: &App) -> Vec<Finding> {
         findings.push(Finding::warning(CHECK, what, remedy));
     }
     // Provider, backup and cost settings. The others only matter to the hook or command that has them.
-    let groups = ["PROVIDER", "MODEL", "CLAUDE_", "ANTHROPIC_", "OPENAI_", "DAILY_", "SHIP_"];
+    let groups =
+        ["PROVIDER", "MODEL", "CLAUDE_", "ANTHROPIC_", "OPENAI_", "EMBEDDING_", "DAILY_", "SHIP_"];
     let is_set = |setting: &&dyn AnySetting| {
         let name = setting.name().strip_prefix("CLAUDE_MEM_").unwrap_or(setting.name());
         let is_of_worker = groups.iter().any(|group| name.starts_with(group));
@@ -271,6 +272,11 @@ fn memory(app: &App) -> Vec<Finding> {
 /// The embedding model, and how many memories it has not read yet.
 fn vectors(app: &App, store: &Store) -> Option<Finding> {
     const CHECK: &str = "vectors";
+    if let Some(failure) = semantic::endpoint_failure(app) {
+        let remedy = "try again with `claude-mem index`; use the built-in model with `claude-mem settings unset \
+                      EMBEDDING_BASE_URL`";
+        return Some(Finding::warning(CHECK, failure, remedy));
+    }
     match semantic::count(app, store) {
         Ok(None) => None,
         Ok(Some(counts)) if counts.missing == 0 => {
@@ -285,7 +291,7 @@ fn vectors(app: &App, store: &Store) -> Option<Finding> {
             ),
         )),
         Err(failure) => {
-            let remedy = "correct `CLAUDE_MEM_EMBEDDING_MODEL`, or unset it for the built-in model";
+            let remedy = "correct the settings `CLAUDE_MEM_EMBEDDING_…`, or unset them for the built-in model";
             Some(Finding::problem(CHECK, failure.in_one_line(), remedy))
         }
     }

@@ -75,7 +75,7 @@ impl Memory {
         let is_rebuild_due = store.history_mismatch(log).ok().flatten().is_some();
         let rebuilt = rebuild_report(app, &store);
         let (vectors, vectors_problem) = match semantic::count(app, &store) {
-            Ok(vectors) => (vectors, None),
+            Ok(vectors) => (vectors, semantic::endpoint_failure(app)),
             Err(failure) => (None, Some(failure.in_one_line())),
         };
         Self {

@@ -111,9 +111,13 @@ settings! {
     }
     Search {
         SEMANTIC: bool = "CLAUDE_MEM_SEMANTIC", true,
-            "Search by meaning", "Give memories vectors, and find them by meaning as well as by words. Everything happens on this machine.";
+            "Search by meaning", "Give memories vectors, and find them by meaning as well as by words. Everything happens on this machine, unless there is an embedding endpoint.";
         EMBEDDING_MODEL: Option<PathBuf> = "CLAUDE_MEM_EMBEDDING_MODEL", (),
-            "Embedding model", "File of another embedding model. If empty, the built-in one.";
+            "Embedding model", "File of another embedding model, or the name of a model of the embedding endpoint. If empty, the built-in one.";
+        EMBEDDING_BASE_URL: String = "CLAUDE_MEM_EMBEDDING_BASE_URL", Plain(""),
+            "Embedding endpoint", "Base URL of an OpenAI-compatible server such as Ollama, vLLM or OpenAI, which gets the texts of all memories, prompts and queries, and makes their vectors. If empty, they stay on this machine.";
+        EMBEDDING_API_KEY: String = "CLAUDE_MEM_EMBEDDING_API_KEY", Secret("EMBEDDING_API_KEY"),
+            "Embedding API key", "API key of the embedding endpoint. Local servers need none.";
     }
     Sync {
         SHIP_TO: String = "CLAUDE_MEM_SHIP_TO", Plain(""),

@@ -7,7 +7,7 @@ use claude_mem_projections::{
     search::{Kind, MemoryId},
 };
 
-use super::{open_model, open_vectors, windows};
+use super::{EmbeddingModel, open_model, open_vectors, windows};
 
 /// Memories that are embedded again: about a second of one core.
 const SAMPLE: usize = 8;
@@ -21,9 +21,13 @@ pub struct CheckedVectors {
     pub wrong: Vec<MemoryId>,
 }
 
-/// Checks the vectors of some memories, spread over all. `None` without a model or vectors.
+/// Checks the vectors of some memories, spread over all. `None` without a model or vectors, and with an endpoint: it need not give
+/// the same bits twice.
 pub fn check_vectors(app: &App, store: &Store) -> Result<Option<CheckedVectors>, Failure> {
     let Some(model) = open_model(app)? else { return Ok(None) };
+    if matches!(model, EmbeddingModel::Endpoint(_)) {
+        return Ok(None);
+    }
     let Some(vectors) = open_vectors(app, model)?.filter(|found| !found.is_empty()) else {
         return Ok(None);
     };
@@ -36,7 +40,7 @@ pub fn check_vectors(app: &App, store: &Store) -> Result<Option<CheckedVectors>,
         let known: Vec<_> = vectors.digests(key).collect();
         let (digests, texts): (Vec<_>, Vec<_>) =
             windows(model, &texts).into_iter().filter(|(digest, _)| known.contains(digest)).unzip();
-        let found = model.embed_all(&texts, Role::Memory);
+        let found = model.embed_all(&texts, Role::Memory)?;
         let mut all = digests.iter().zip(&found);
         done.checked += usize::from(!found.is_empty());
         if !all.all(|(digest, vector)| vectors.is_vector_of(key, digest, vector)) {

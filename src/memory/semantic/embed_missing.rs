@@ -3,6 +3,7 @@
 use std::{
     collections::HashSet,
     panic::resume_unwind,
+    path::Path,
     sync::atomic::{AtomicUsize, Ordering},
     thread,
 };
@@ -10,7 +11,7 @@ use std::{
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_embed::Role;
 use claude_mem_projections::{Store, search::MemoryId};
-use claude_mem_vectors::{Digest, MemoryKey, Put, VectorWriter, Window, directory, erase};
+use claude_mem_vectors::{Digest, MemoryKey, Put, VectorWriter, Vectors, Window, directory, erase};
 
 use super::{EmbeddingModel, VectorCounts, current_digests, key, open_model, windows};
 
@@ -27,6 +28,9 @@ pub enum Depth {
 const TOGETHER: usize = 4;
 /// Memories that each thread embeds before they are written.
 const PER_THREAD: usize = 24;
+
+/// Memories whose texts are sent to an endpoint together.
+const PER_REQUEST: usize = 24;
 
 /// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,27 +56,38 @@ pub fn embed_missing(
     mut go_on: impl FnMut(usize, usize, VectorCounts) -> bool,
 ) -> Result<Option<Embedded>, Failure> {
     let Some(model) = open_model(app)? else { return Ok(None) };
-    let path = claude_mem_vectors::file(&app.paths.data, &model.id().0);
-    let opened =
-        VectorWriter::open(&path, model.id().0, &model.center()).map_err(|error| failed(&error))?;
+    let path = claude_mem_vectors::file(&app.paths.data, &model.id());
+    let names = store.embeddable_memories()?;
+    if names.is_empty() && !path.exists() {
+        return Ok(Some(Embedded::default()));
+    }
+    let center = center(model, &path)?;
+    let opened = VectorWriter::open(&path, model.id(), &center).map_err(|error| failed(&error))?;
     let Some(mut writer) = opened else {
         let counts = super::count(app, store)?.unwrap_or_default();
         return Ok(Some(Embedded { counts, is_claimed: true, ..Embedded::default() }));
     };
-    let names = store.embeddable_memories()?;
     erase_others(app, &writer, &names)?;
     let missing = missing(model, store, &writer, &names, depth)?;
     let mut done = Embedded {
         counts: VectorCounts { memories: names.len(), missing: missing.len() },
         ..Embedded::default()
     };
-    let turn = if threads > 1 { threads * PER_THREAD } else { 1 };
+    let (threads, together) = match model {
+        EmbeddingModel::Local(_) => (threads, TOGETHER),
+        EmbeddingModel::Endpoint(_) => (1, PER_REQUEST),
+    };
+    let turn = match (model, threads) {
+        (EmbeddingModel::Local(_), 1) => 1,
+        _ => threads * PER_THREAD,
+    };
     for (turns, names) in missing.chunks(turn).enumerate() {
         if !go_on(turns * turn, missing.len(), done.counts) || store.is_replaced() {
             break;
         }
         let texts = read(store, &writer, names)?;
-        for (memory, windows) in embed(model, &texts, threads) {
+        for (memory, windows) in embed(model, &texts, threads, together)? {
+            has_dimensions(&windows, center.len(), &path)?;
             match put(store, &mut writer, memory, &windows)? {
                 Put::Done => done.embedded += 1,
                 Put::Outdated => {}
@@ -112,29 +127,33 @@ fn embed<'t>(
     model: &EmbeddingModel,
     memories: &'t [Unembedded],
     threads: usize,
-) -> Vec<(&'t Unembedded, Vec<Window>)> {
+    together: usize,
+) -> Result<Vec<(&'t Unembedded, Vec<Window>)>, Failure> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
         while let Some(memories) =
-            memories.chunks(TOGETHER).nth(next.fetch_add(1, Ordering::Relaxed))
+            memories.chunks(together).nth(next.fetch_add(1, Ordering::Relaxed))
         {
-            done.extend(memories.iter().zip(embed_windows(model, memories)));
+            done.extend(memories.iter().zip(embed_windows(model, memories)?));
         }
-        done
+        Ok::<_, Failure>(done)
     };
     thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let mut done = work();
+        let mut done = work()?;
         for other in others {
-            done.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            done.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic))?);
         }
-        done
+        Ok(done)
     })
 }
 
 /// The windows of each memory, with vectors for those that have none.
-fn embed_windows(model: &EmbeddingModel, memories: &[Unembedded]) -> Vec<Vec<Window>> {
+fn embed_windows(
+    model: &EmbeddingModel,
+    memories: &[Unembedded],
+) -> Result<Vec<Vec<Window>>, Failure> {
     let windows: Vec<_> = memories.iter().map(|memory| windows(model, &memory.texts)).collect();
     let all = memories.iter().zip(&windows);
     let new: Vec<&str> = all
@@ -143,7 +162,7 @@ fn embed_windows(model: &EmbeddingModel, memories: &[Unembedded]) -> Vec<Vec<Win
             new.map(|(_, text)| *text)
         })
         .collect();
-    let mut vectors = model.embed_all(&new, Role::Memory).into_iter();
+    let mut vectors = model.embed_all(&new, Role::Memory)?.into_iter();
     let mut window = |memory: &Unembedded, digest: Digest| {
         let is_known = memory.known.contains(&digest);
         Window { digest, vector: if is_known { None } else { vectors.next() } }
@@ -151,7 +170,29 @@ fn embed_windows(model: &EmbeddingModel, memories: &[Unembedded]) -> Vec<Vec<Win
     let windows = memories.iter().zip(windows).map(|(memory, windows)| {
         windows.into_iter().map(|(digest, _)| window(memory, digest)).collect()
     });
-    windows.collect()
+    Ok(windows.collect())
+}
+
+/// What the records of a file are relative to. An endpoint tells its dimensions by its first vector, and has no center.
+fn center(model: &EmbeddingModel, path: &Path) -> Result<Vec<f32>, Failure> {
+    let EmbeddingModel::Endpoint(endpoint) = model else { return Ok(model.center()) };
+    let known = Vectors::open(path, model.id(), &[]).map_err(|error| failed(&error))?;
+    let dimensions = known.map_or_else(|| endpoint.dimensions(), |known| Ok(known.dimensions()))?;
+    Ok(vec![0.0; dimensions])
+}
+
+/// Fails if a server has another model under the same name.
+fn has_dimensions(windows: &[Window], dimensions: usize, path: &Path) -> Result<(), Failure> {
+    let mut vectors = windows.iter().filter_map(|window| window.vector.as_ref());
+    match vectors.find(|vector| vector.len() != dimensions) {
+        None => Ok(()),
+        Some(other) => Err(Failure::new(format!(
+            "the embedding endpoint gave {} dimensions instead of {dimensions}: its model was replaced",
+            other.len()
+        ))
+        .meaning("new memories get no vectors")
+        .remedy(format!("make all of them again: `rm '{}'`", path.display()))),
+    }
 }
 
 /// Gives a memory its vectors, unless it was forgotten or changed meanwhile, which is asked under the lock of the file.

@@ -57,7 +57,7 @@ pub fn erase_changed(app: &App, store: &Store) -> Result<u64, Failure> {
         digests
     };
     let erased = erase(&dir, |header, record| {
-        model.is_none_or(|model| header.model != model.id().0)
+        model.is_none_or(|model| header.model != model.id())
             || !digests_of(record.key()).contains(&record.digest())
     });
     match problem {

@@ -4,6 +4,7 @@
 
 mod check;
 mod embed_missing;
+mod endpoint;
 mod erase;
 mod model;
 mod nearness;
@@ -12,7 +13,7 @@ mod related;
 pub use check::{CheckedVectors, check_vectors};
 pub use embed_missing::{Depth, Embedded, embed_missing};
 pub use erase::{erase_changed, erase_hidden, erase_memory};
-pub use model::{EmbeddingModel, open_model};
+pub use model::{EmbeddingModel, endpoint_failure, open_model};
 pub use nearness::{QUERY_WORDS_MAX, Ranking, with_meaning};
 pub use related::{RelatedMemory, related};
 
@@ -44,9 +45,9 @@ pub fn key(name: MemoryId) -> MemoryKey {
 
 /// The texts that are embedded for a memory, with their digests: the windows of all its texts.
 pub fn windows<'t>(model: &EmbeddingModel, texts: &'t [String]) -> Vec<(Digest, &'t str)> {
-    let id = model.id().0;
+    let id = model.id();
     let mut seen = HashSet::new();
-    let windows = texts.iter().flat_map(|text| model.windows(text));
+    let windows = texts.iter().flat_map(|text| claude_mem_embed::windows(text));
     let digests = windows.map(|window| (digest(&id, window), window));
     digests.filter(|(digest, _)| seen.insert(*digest)).collect()
 }
@@ -63,8 +64,8 @@ pub fn current_digests(
 
 /// Opens the vector file of a model for searching. `None` if there is none yet.
 pub fn open_vectors(app: &App, model: &EmbeddingModel) -> Result<Option<Vectors>, Failure> {
-    let path = claude_mem_vectors::file(&app.paths.data, &model.id().0);
-    Vectors::open(&path, model.id().0, &model.center()).map_err(|error| {
+    let path = claude_mem_vectors::file(&app.paths.data, &model.id());
+    Vectors::open(&path, model.id(), &model.center()).map_err(|error| {
         Failure::new(format!("{} cannot be read: {error}", path.display()))
             .meaning("search goes by words alone")
     })

@@ -1,4 +1,4 @@
-//! The embedding model: the built-in one, or the file that a setting names.
+//! The embedding model: the built-in one, the file that a setting names, or an endpoint of the user's.
 
 use std::{
     fs,
@@ -11,15 +11,83 @@ use claude_mem_core::{
     app::App,
     failure::Failure,
     paths::expand_tilde,
-    settings::table::{EMBEDDING_MODEL, SEMANTIC},
+    settings::table::{EMBEDDING_API_KEY, EMBEDDING_BASE_URL, EMBEDDING_MODEL, SEMANTIC},
 };
-use claude_mem_embed::Model;
+use claude_mem_embed::{Model, Role};
+use claude_mem_vectors::{ModelId, Vectors};
 
-/// A model that lives as long as the process.
-pub type EmbeddingModel = Model<'static>;
+use super::endpoint::EmbeddingEndpoint;
 
-/// Which model is open: a file and its time, or the built-in one.
-type Source = Option<(PathBuf, Option<SystemTime>)>;
+/// How much words count beside the meaning that an endpoint gives: as with the built-in model.
+const ENDPOINT_WORDS_WEIGHT: f32 = 0.2;
+
+/// What makes vectors. Lives as long as the process.
+#[derive(Debug)]
+pub enum EmbeddingModel {
+    /// The built-in model, or a file.
+    Local(Model<'static>),
+    /// A server of the user's.
+    Endpoint(EmbeddingEndpoint),
+}
+
+impl EmbeddingModel {
+    /// Names the vector file.
+    pub fn id(&self) -> ModelId {
+        match self {
+            Self::Local(model) => model.id().0,
+            Self::Endpoint(endpoint) => endpoint.id(),
+        }
+    }
+
+    /// What records are relative to; empty for an endpoint, whose ordinary texts nobody knows.
+    pub fn center(&self) -> Vec<f32> {
+        match self {
+            Self::Local(model) => model.center(),
+            Self::Endpoint(_) => Vec::new(),
+        }
+    }
+
+    /// The vector of an ordinary text; of an endpoint, the mean of what it has embedded.
+    pub fn ordinary(&self, vectors: &Vectors) -> Vec<f32> {
+        match self {
+            Self::Local(model) => model.center(),
+            Self::Endpoint(_) => vectors.sample().mean,
+        }
+    }
+
+    /// How much words count beside meaning.
+    pub fn words_weight(&self) -> f32 {
+        match self {
+            Self::Local(model) => model.words_weight(),
+            Self::Endpoint(_) => ENDPOINT_WORDS_WEIGHT,
+        }
+    }
+
+    /// Whether the vector of a text means anything. Which languages an endpoint knows is the user's choice.
+    pub fn can_read(&self, text: &str) -> bool {
+        match self {
+            Self::Local(model) => model.can_read(text),
+            Self::Endpoint(_) => EmbeddingEndpoint::can_read(text),
+        }
+    }
+
+    /// The vectors of texts, of unit length.
+    pub fn embed_all(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>, Failure> {
+        match self {
+            Self::Local(model) => Ok(model.embed_all(texts, role)),
+            Self::Endpoint(endpoint) => endpoint.embed_all(texts, role),
+        }
+    }
+}
+
+/// Which model is open.
+#[derive(PartialEq)]
+enum Source {
+    BuiltIn,
+    /// A file and its time.
+    File(PathBuf, Option<SystemTime>),
+    Endpoint(EmbeddingEndpoint),
+}
 
 static OPEN: Mutex<Option<(Source, &'static EmbeddingModel)>> = Mutex::new(None);
 
@@ -27,38 +95,59 @@ static OPEN: Mutex<Option<(Source, &'static EmbeddingModel)>> = Mutex::new(None)
 /// name none.
 ///
 /// It is opened once per process and never freed: the built-in one is part of the program, and nobody changes the setting
-/// often. A file is read, not mapped, because nothing keeps others from truncating it.
+/// often. A file is read, not mapped, because nothing keeps others from truncating it. An endpoint is not asked anything.
 pub fn open_model(app: &App) -> Result<Option<&'static EmbeddingModel>, Failure> {
     if !app.settings.get(&SEMANTIC) {
         return Ok(None);
     }
-    let path = app.settings.get(&EMBEDDING_MODEL);
-    let path = path.map(|path| expand_tilde(&path, app.paths.home.as_deref()));
-    let modified = |path: &PathBuf| fs::metadata(path).and_then(|found| found.modified()).ok();
-    let source: Source = path.map(|path| (path.clone(), modified(&path)));
+    let source = source(app)?;
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((known, model)) = &*open
         && *known == source
     {
         return Ok(Some(model));
     }
-    let bytes: Option<&'static [u8]> = match &source {
-        Some((path, _)) => {
+    let model = match &source {
+        Source::Endpoint(endpoint) => EmbeddingModel::Endpoint(endpoint.clone()),
+        Source::File(path, _) => {
             let bytes = fs::read(path).map_err(|error| unusable(path, &error))?;
-            Some(Vec::leak(bytes))
+            let model = Model::parse(Vec::leak(bytes)).map_err(|error| unusable(path, &error))?;
+            EmbeddingModel::Local(model)
         }
-        None => built_in(),
+        Source::BuiltIn => {
+            let Some(bytes) = built_in() else { return Ok(None) };
+            EmbeddingModel::Local(Model::parse(bytes).map_err(|error| {
+                Failure::new(format!("the built-in embedding model is damaged: {error}"))
+                    .meaning("search goes by words alone")
+                    .remedy("install claude-mem again")
+            })?)
+        }
     };
-    let Some(bytes) = bytes else { return Ok(None) };
-    let model = Model::parse(bytes).map_err(|error| match &source {
-        Some((path, _)) => unusable(path, &error),
-        None => Failure::new(format!("the built-in embedding model is damaged: {error}"))
-            .meaning("search goes by words alone")
-            .remedy("install claude-mem again"),
-    })?;
     let model: &'static EmbeddingModel = Box::leak(Box::new(model));
     *open = Some((source, model));
     Ok(Some(model))
+}
+
+fn source(app: &App) -> Result<Source, Failure> {
+    let model = app.settings.get(&EMBEDDING_MODEL);
+    let url = app.settings.get(&EMBEDDING_BASE_URL);
+    if !url.is_empty() {
+        let name = model.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let key = app.settings.get(&EMBEDDING_API_KEY);
+        return EmbeddingEndpoint::new(&app.paths.data, &url, name, key).map(Source::Endpoint);
+    }
+    let Some(path) = model else { return Ok(Source::BuiltIn) };
+    let path = expand_tilde(&path, app.paths.home.as_deref());
+    let modified = fs::metadata(&path).and_then(|found| found.modified()).ok();
+    Ok(Source::File(path, modified))
+}
+
+/// Why the last request to the embedding endpoint failed. `None` if it did not, or if there is no endpoint.
+pub fn endpoint_failure(app: &App) -> Option<String> {
+    match open_model(app) {
+        Ok(Some(EmbeddingModel::Endpoint(endpoint))) => endpoint.last_failure(),
+        _ => None,
+    }
 }
 
 fn unusable(path: &std::path::Path, error: &dyn std::fmt::Display) -> Failure {

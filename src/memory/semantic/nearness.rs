@@ -40,6 +40,8 @@ pub enum Ranking {
     Words,
     /// By words, because no memory has a vector yet.
     WordsWithoutVectors,
+    /// By words, because the embedding endpoint failed.
+    WordsWithoutEndpoint,
     /// By words, because search by meaning is switched off.
     WordsOnly,
 }
@@ -68,14 +70,28 @@ pub fn with_meaning<T>(
             return work(None, Ranking::WordsWithoutVectors);
         }
     };
+    // The result of an endpoint decides how to rank, so it comes first.
+    let of_endpoint = match model {
+        EmbeddingModel::Local(_) => None,
+        EmbeddingModel::Endpoint(_) => match Embedded::new(model, &vectors, text) {
+            Ok(embedded) => Some(embedded),
+            Err(failure) => {
+                diagnostics::record(&app.paths.data, Level::Warn, failure.in_one_line());
+                return work(None, Ranking::WordsWithoutEndpoint);
+            }
+        },
+    };
     thread::scope(|scope| {
-        let embedding = scope.spawn(|| Embedded::new(model, &vectors, text));
+        let embedding = match of_endpoint {
+            Some(_) => None,
+            None => Some(scope.spawn(|| Embedded::new(model, &vectors, text))),
+        };
         let meaning = QueryMeaning {
             model,
             store,
             vectors: &vectors,
-            embedding: RefCell::new(Some(embedding)),
-            embedded: OnceCell::new(),
+            embedding: RefCell::new(embedding),
+            embedded: of_endpoint.map_or_else(OnceCell::new, |embedded| Some(embedded).into()),
         };
         work(Some(&meaning), Ranking::WordsAndMeaning)
     })
@@ -102,7 +118,7 @@ fn beginning(text: &str, words_max: usize) -> &str {
 /// The vectors of this data directory and model, with all that was added meanwhile. While another
 /// search uses them, they stay as they are.
 pub(super) fn opened(app: &App, model: &EmbeddingModel) -> Result<Option<Arc<Vectors>>, Failure> {
-    let path = file(&app.paths.data, &model.id().0);
+    let path = file(&app.paths.data, &model.id());
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, vectors)) = open.as_mut().filter(|(known, _)| *known == path) {
         if let Some(vectors) = Arc::get_mut(vectors) {
@@ -121,15 +137,34 @@ pub(super) fn opened(app: &App, model: &EmbeddingModel) -> Result<Option<Arc<Vec
 struct Embedded<'a> {
     scan: Scan<'a>,
     noise: f64,
+    /// Turns distances into those of the built-in model.
+    scale: f64,
 }
 
+/// The cosine of two unrelated notes by the built-in model, with which limits and weights were measured.
+const UNRELATED: f64 = 0.77;
+/// Vectors that are more alike than this tell nothing.
+const UNRELATED_MAX: f64 = 0.95;
+
 impl<'a> Embedded<'a> {
-    fn new(model: &EmbeddingModel, vectors: &'a Vectors, text: &str) -> Self {
-        let vector = model.embed(text, Role::Query);
-        // The center is an ordinary text.
-        let noise =
-            vector.iter().zip(model.center()).map(|(left, right)| left * right).sum::<f32>();
-        Self { scan: vectors.query(&vector), noise: f64::from(noise) }
+    fn new(model: &EmbeddingModel, vectors: &'a Vectors, text: &str) -> Result<Self, Failure> {
+        let found = model.embed_all(&[text], Role::Query)?;
+        let vector = found.into_iter().next().unwrap_or_default();
+        let ordinary = model.ordinary(vectors);
+        let noise = vector.iter().zip(ordinary).map(|(left, right)| left * right).sum::<f32>();
+        let scale = match model {
+            EmbeddingModel::Local(_) => 1.0,
+            EmbeddingModel::Endpoint(_) => {
+                let unrelated = f64::from(vectors.sample().cosine).min(UNRELATED_MAX);
+                (1.0 - UNRELATED) / (1.0 - unrelated)
+            }
+        };
+        Ok(Self { scan: vectors.query(&vector), noise: f64::from(noise), scale })
+    }
+
+    /// The cosine as the built-in model would have it: 1 for the same text, about 0.77 for unrelated ones.
+    fn cosine(&self, cosine: f64) -> f64 {
+        1.0 - (1.0 - cosine) * self.scale
     }
 }
 
@@ -137,14 +172,14 @@ struct QueryMeaning<'scope, 'a> {
     model: &'static EmbeddingModel,
     store: &'a Store,
     vectors: &'a Vectors,
-    embedding: RefCell<Option<ScopedJoinHandle<'scope, Embedded<'a>>>>,
+    embedding: RefCell<Option<ScopedJoinHandle<'scope, Result<Embedded<'a>, Failure>>>>,
     embedded: OnceCell<Option<Embedded<'a>>>,
 }
 
 impl<'a> QueryMeaning<'_, 'a> {
     /// Waits for the other thread at first.
     fn embedded(&self) -> Option<&Embedded<'a>> {
-        let wait = || self.embedding.take().and_then(|thread| thread.join().ok());
+        let wait = || self.embedding.take().and_then(|thread| thread.join().ok()?.ok());
         self.embedded.get_or_init(wait).as_ref()
     }
 }
@@ -161,7 +196,7 @@ impl Meaning for QueryMeaning<'_, '_> {
         let nearest = embedded.scan.best_of(count, |key| name(key).is_some_and(&mut *accept));
         nearest
             .into_iter()
-            .filter_map(|(key, cosine)| Some((name(key)?, f64::from(cosine))))
+            .filter_map(|(key, cosine)| Some((name(key)?, embedded.cosine(f64::from(cosine)))))
             .collect()
     }
 
@@ -175,11 +210,12 @@ impl Meaning for QueryMeaning<'_, '_> {
         let current = current_digests(self.model, self.store, memory)?;
         let cosines = found.into_iter().filter(|(digest, _)| current.contains(digest));
         let best = cosines.map(|(_, cosine)| f64::from(cosine)).reduce(f64::max);
-        Ok(best)
+        Ok(best.map(|cosine| embedded.cosine(cosine)))
     }
 
     fn past_cosine(&self, memory: MemoryId) -> Option<f64> {
-        self.embedded()?.scan.cosine(key(memory)).map(f64::from)
+        let embedded = self.embedded()?;
+        embedded.scan.cosine(key(memory)).map(|cosine| embedded.cosine(f64::from(cosine)))
     }
 
     fn similarity(&self, left: MemoryId, right: MemoryId) -> Result<Option<f64>, Error> {
@@ -189,7 +225,7 @@ impl Meaning for QueryMeaning<'_, '_> {
     }
 
     fn noise(&self) -> f64 {
-        self.embedded().map_or(0.0, |embedded| embedded.noise)
+        self.embedded().map_or(0.0, |embedded| embedded.cosine(embedded.noise))
     }
 
     fn words_weight(&self) -> f64 {

@@ -54,7 +54,7 @@ pub fn related(
         })
     };
     let near = vectors.query(&own).best_of(CANDIDATES, is_candidate);
-    let center = model.center();
+    let center = model.ordinary(&vectors);
     let mut similar = Vec::new();
     for other in near.into_iter().filter_map(|(key, _)| memory(key)) {
         if let Some(vector) = first_vector(model, &vectors, store, other)? {

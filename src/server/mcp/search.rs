@@ -13,6 +13,7 @@ use crate::hit_table::{Within, cell, hit_table};
 use claude_mem_core::{failure::Failure, time_arg::When};
 use claude_mem_memory::{
     search::{ProjectScope, SearchRequest, kinds_and_types, matches, search},
+    semantic::Ranking,
     store,
 };
 
@@ -101,6 +102,9 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
     let mut text = format!("{}\n{table}", heading(results, &request, label));
     if let Some(hint) = &results.hint {
         let _ = writeln!(text, "Hint: {hint}");
+    }
+    if found.ranking == Ranking::WordsWithoutEndpoint {
+        text.push_str("Searched by words alone, because the embedding endpoint failed\n");
     }
     if found.matches_elsewhere > 0 {
         let others = found.matches_elsewhere;

@@ -18,6 +18,18 @@ pub(super) fn refusal(request: &Request) -> Option<Response> {
     Some(error(400, "invalid_request_error", why))
 }
 
+/// Vectors are made by the one who scripts them: [`Answer::raw`](super::Answer::raw).
+pub(super) fn refusal_to_embed(request: &Request) -> Option<Response> {
+    let why = if request.body["model"].as_str().is_none_or(str::is_empty) {
+        "you must provide a model parameter"
+    } else if request.body["input"].as_array().is_none_or(Vec::is_empty) {
+        "input must be an array with at least one text"
+    } else {
+        return None;
+    };
+    Some(error(400, "invalid_request_error", why))
+}
+
 pub(super) fn error(status: u16, kind: &str, message: &str) -> Response {
     let error = json!({"message": message, "type": kind, "param": null, "code": null});
     Response::json(status, &json!({"error": error}))

@@ -185,6 +185,9 @@ impl Conversation<'_> {
             "POST" if path.ends_with("/chat/completions") => {
                 self.ask(openai::refusal(request), openai::respond)
             }
+            "POST" if path.ends_with("/embeddings") => {
+                self.ask(openai::refusal_to_embed(request), openai::respond)
+            }
             "POST" if path.ends_with("/v1/responses") => {
                 self.ask(responses::refusal(request), responses::respond)
             }

@@ -51,8 +51,8 @@ fn measure_among(
 /// Gives every memory a vector. They are random: a search does the same work for all.
 fn embed_at_random(app: &App, store: &Store) -> Outcome<()> {
     let model = open_model(app).map_err(|failure| failure.in_one_line())?.ok_or("no model")?;
-    let path = file(&app.paths.data, &model.id().0);
-    let mut writer = VectorWriter::open(&path, model.id().0, &model.center())?.ok_or("claimed")?;
+    let path = file(&app.paths.data, &model.id());
+    let mut writer = VectorWriter::open(&path, model.id(), &model.center())?.ok_or("claimed")?;
     let mut random = Random(1);
     for name in store.embeddable_memories()? {
         let texts = store.embedding_texts(name)?.unwrap_or_default();
