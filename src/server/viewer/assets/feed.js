@@ -10,6 +10,8 @@ import { Selection } from "./selection.js";
 /** The first piece fills a screen; the others come before one has scrolled there. */
 const FIRST = 25;
 const PAGE = 50;
+/** A query that stays as it is for so long, in milliseconds, is searched for by meaning, too. */
+const SETTLED = 500;
 const NEW = { new_prompt: "prompt", new_observation: "observation", new_summary: "summary" };
 
 export default async function feed(main, { query }) {
@@ -64,6 +66,7 @@ class Feed {
   }
 
   leave() {
+    clearTimeout(this.settling);
     this.watch.disconnect();
     this.asking?.abort();
     removeEventListener("scroll", this.onScroll);
@@ -80,7 +83,8 @@ class Feed {
     this.list.classList.toggle("is-old", Boolean(this.isKept));
   }
 
-  async show(query) {
+  async show(query, isTyping = document.activeElement?.id === "query") {
+    clearTimeout(this.settling);
     this.asking?.abort();
     this.asking = new AbortController();
     this.filters = read(query);
@@ -90,7 +94,7 @@ class Feed {
     const received = (this.meanwhile = []);
     const done = () => this.meanwhile === received && (this.meanwhile = undefined);
     const [first] = await Promise.all([
-      this.#ask(filters, isFound ? 0 : undefined),
+      this.#first(filters, isTyping),
       knowValues().catch(() => {}),
     ]).catch((error) => {
       done();
@@ -107,8 +111,8 @@ class Feed {
     });
     rows.append(first.items);
     // A word that is being typed matches nothing for a moment: the list before it stays.
-    const isTyping = document.activeElement?.id === "query";
-    this.isKept = isFound && isTyping && !rows.size && (this.rows?.size ?? 0) > 0;
+    const isInBox = document.activeElement?.id === "query";
+    this.isKept = isFound && isInBox && !rows.size && (this.rows?.size ?? 0) > 0;
     this.#tell(first, isFound);
     if (!this.isKept) {
       this.rows = rows;
@@ -123,6 +127,22 @@ class Feed {
     // Watched anew, because a sentinel that stays in sight is not reported twice.
     this.watch.disconnect();
     this.watch.observe(this.end);
+    if (isFound && isTyping) this.settling = setTimeout(() => this.#settle(query), SETTLED);
+  }
+
+  /** Nobody types any more: the same by words and meaning, unless one is already among the results. */
+  #settle(query) {
+    if (document.activeElement?.id === "query") this.show(query, false).catch(() => {});
+  }
+
+  /** The first results. A last word that nothing has may be the start of one. */
+  async #first(filters, isTyping) {
+    if (!isSearch(filters)) return this.#ask(filters);
+    this.isTyping = isTyping;
+    const first = await this.#ask(filters, 0);
+    if (isTyping || first.items.length) return first;
+    this.isTyping = true;
+    return this.#ask(filters, 0);
   }
 
   async #ask(filters, next) {
@@ -137,7 +157,7 @@ class Feed {
     }
     const found = await get(
       "/api/search",
-      { ...forSearch(filters), limit: PAGE, offset: next || "" },
+      { ...forSearch(filters, this.isTyping), limit: PAGE, offset: next || "" },
       signal,
     );
     const behind = (next ?? 0) + found.hits.length;

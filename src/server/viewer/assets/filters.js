@@ -119,12 +119,12 @@ export function forFeed(filters) {
   return { project, session, kinds, files, since: moment(filters.since), until, ...listed(filters, "feed") };
 }
 
-/** What to ask the index for. */
-export function forSearch(filters) {
+/** What to ask the index for. While one types, the last word may be the start of one, and meaning does not count. */
+export function forSearch(filters, isTyping) {
   const kinds = { observation: "observations", summary: "sessions", prompt: "prompts" };
   return {
     query: filters.q,
-    typing: true,
+    typing: isTyping,
     type: filters.type ? "observations" : kinds[filters.kind],
     files: filters.file,
     project: filters.project,
