@@ -225,6 +225,20 @@ pub fn lower_thread_priority() {
     let _ = rustix::process::nice(19);
 }
 
+/// How long this thread has run, and how long it waited for a processor. `None` where the system does not tell.
+#[cfg(target_os = "linux")]
+pub fn thread_times() -> Option<(Duration, Duration)> {
+    let times = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let mut nanos = times.split(' ').map(|field| field.parse().map(Duration::from_nanos));
+    Some((nanos.next()?.ok()?, nanos.next()?.ok()?))
+}
+
+/// The system does not tell.
+#[cfg(not(target_os = "linux"))]
+pub fn thread_times() -> Option<(Duration, Duration)> {
+    None
+}
+
 /// Only the whole process has a priority here.
 #[cfg(not(target_os = "linux"))]
 pub fn lower_thread_priority() {}

@@ -213,6 +213,11 @@ pub fn advise_huge(_room: &memmap2::MmapMut) {}
 /// Threads keep their priority here.
 pub fn lower_thread_priority() {}
 
+/// The system does not tell.
+pub fn thread_times() -> Option<(Duration, Duration)> {
+    None
+}
+
 /// One write to stdout.
 pub fn write_out(bytes: &[u8]) -> io::Result<usize> {
     let mut stdout = io::stdout().lock();
