@@ -17,7 +17,9 @@ use crate::{
 
 const KEY: &str = "key-of-the-embedding-server";
 const LIMITER: &str = "Each address may try five passwords a minute; then it gets status 429.";
-const QUESTION: &str = "how do we keep people from logging in too often";
+const QUESTION: &str = "how often may one address log in";
+
+type Reply = fn(&Request) -> Answer;
 
 /// The built-in model behind the protocol, in 512 dimensions, or a failure.
 fn vectors_of(request: &Request, dimensions: usize) -> Answer {
@@ -44,8 +46,8 @@ fn texts(request: &Request) -> Vec<&str> {
 
 #[test]
 fn an_endpoint_replaces_the_model_and_where_it_fails_words_are_left() {
-    let answer: Arc<Mutex<fn(&Request) -> Answer>> =
-        Arc::new(Mutex::new(|request| vectors_of(request, 512)));
+    let right: Reply = |request| vectors_of(request, 512);
+    let answer = Arc::new(Mutex::new(right));
     let chosen = Arc::clone(&answer);
     let server = Server::answering(move |request| {
         let answer = *chosen.lock().unwrap();
@@ -69,7 +71,7 @@ fn an_endpoint_replaces_the_model_and_where_it_fails_words_are_left() {
 
     // Hooks ask nobody, and neither do `status` and `doctor`.
     let mut session = Session::start(&sandbox, "s1");
-    session.prompt("why are there so many passwords a minute");
+    session.prompt("sort the imports of the report");
     session.tool();
     run(&["status"]).ok();
     run(&["doctor"]);
@@ -119,7 +121,7 @@ fn an_endpoint_replaces_the_model_and_where_it_fails_words_are_left() {
     let failed = run(&["index"]).fails(1);
     assert!(failed.contains("gave 400 dimensions instead of 512"), "{failed}");
 
-    *answer.lock().unwrap() = |request| vectors_of(request, 512);
+    *answer.lock().unwrap() = right;
     assert!(run(&["index"]).ok().contains("0 of 4 without a vector"));
     let shown = run(&["doctor"]).stdout;
     assert!(shown.contains("all 4 memories") && !shown.contains("HTTP 4"), "{shown}");

@@ -75,10 +75,10 @@ await open(async (stage) => {
   // While a word is typed that nothing matches, the last results stay; a new query begins at the top.
   await page.evaluate(() => scrollTo(0, 300));
   await box.fill('"zebra crossing"');
-  await sees(page.locator(".search-status"), "No results for “"zebra crossing"”");
+  await sees(page.locator(".search-status"), 'No results for “"zebra crossing"”');
   await sees(page.locator(".row").first(), "VACUUM FULL locks the table");
   assert.equal(await page.evaluate(() => scrollY), 0);
   await page.reload();
-  await sees(page.locator("main h2"), "No results for “"zebra crossing"”");
+  await sees(page.locator("main h2"), 'No results for “"zebra crossing"”');
   await shot(page, "nothing-found");
 });

@@ -415,7 +415,7 @@ fn secrets_and_destinations_are_never_shown() {
         ("CLAUDE_MEM_SHIP_SECRET_ACCESS_KEY", "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY"),
         ("CLAUDE_MEM_OPENAI_BASE_URL", "http://ada:hunter22@127.0.0.1:9/v1"),
         ("CLAUDE_MEM_EMBEDDING_API_KEY", "sk-abcdef0123456789abcdef0123"),
-        ("CLAUDE_MEM_EMBEDDING_BASE_URL", "http://ada:hunter33@127.0.0.1:9/vectors"),
+        ("CLAUDE_MEM_EMBEDDING_BASE_URL", "http://ada:hunter33@127.0.0.1:9/z9x7"),
         ("CLAUDE_MEM_SHIP_TO", "s3://my-secret-bucket/prefix"),
         ("CLAUDE_MEM_SHIP_GOOGLE_CREDENTIALS", "/home/ada/account.json"),
     ];
