@@ -221,7 +221,7 @@ impl Meaning for QueryMeaning<'_, '_> {
     fn similarity(&self, left: MemoryId, right: MemoryId) -> Result<Option<f64>, Error> {
         let vector = |name| first_vector(self.model, self.vectors, self.store, name);
         let (Some(left), Some(right)) = (vector(left)?, vector(right)?) else { return Ok(None) };
-        Ok(Some(f64::from(similarity(&left, &right, &self.model.center()))))
+        Ok(Some(f64::from(similarity(&left, &right, &self.model.ordinary(self.vectors)))))
     }
 
     fn noise(&self) -> f64 {
