@@ -64,6 +64,13 @@ fn guides() -> Vec<Page> {
     paths.iter().map(|path| Page::read(path)).collect()
 }
 
+/// A past session of Claude Code.
+const TRANSCRIPT: &str = concat!(
+    r#"{"type":"user","sessionId":"0a4d3c52-7c44-4a3c-9a8e-0f6a1e3b5c77","cwd":"/scratch/cart","uuid":"u1","#,
+    r#""timestamp":"2026-03-01T10:00:00.000Z","message":{"role":"user","content":"Never add a dependency."}}"#,
+    "\n",
+);
+
 /// A home directory with the memory of the demo, and `claude-mem` on the PATH.
 struct Newcomer {
     sandbox: Sandbox,
@@ -81,7 +88,10 @@ impl Newcomer {
         let opener = sandbox.home().join("bin/xdg-open");
         fs::set_permissions(opener, fs::Permissions::from_mode(0o755)).unwrap();
         sandbox.write("demo/shop/my-prompt.txt", "Remember only what was decided, and why.\n");
-        fs::create_dir_all(sandbox.home().join(".claude/projects")).unwrap();
+        sandbox.write(
+            ".claude/projects/-scratch-cart/0a4d3c52-7c44-4a3c-9a8e-0f6a1e3b5c77.jsonl",
+            TRANSCRIPT,
+        );
         left_behind(&sandbox);
         Self { sandbox }
     }
