@@ -5,15 +5,17 @@ use std::{
     io::Write as _,
     path::Path,
     process::{Command, Stdio},
-    sync::mpsc,
-    thread,
     time::Duration,
 };
 
 use serde_json::{Value, json};
 
 use super::Finding;
-use claude_mem_core::{NAME, app::App, os::ProcessTree};
+use claude_mem_core::{
+    NAME,
+    app::App,
+    os::{ProcessTree, output_within},
+};
 use claude_mem_install::{
     manifest::Manifest,
     mcp_only::{MCP_ONLY, McpOnly},
@@ -21,7 +23,7 @@ use claude_mem_install::{
 
 const CHECK: &str = "MCP servers";
 
-/// A client waits longer, but not gladly.
+/// Clients wait longer, but a server that takes more than this delays their start.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// One finding for each client that has our entry, or had it.
@@ -79,16 +81,9 @@ fn ask(program: &str) -> Result<(), String> {
         "clientInfo": {"name": NAME, "version": env!("CARGO_PKG_VERSION")}}});
     // The end of its input ends the server. One that does not read says so by its answer.
     drop(child.stdin.take().map(|mut stdin| writeln!(stdin, "{request}")));
-    let (done, output) = mpsc::channel();
-    let waiter = thread::spawn(move || {
-        let _ = done.send(child.wait_with_output());
-    });
-    let Ok(output) = output.recv_timeout(ANSWER_TIME_MAX) else {
-        family.end();
-        drop(waiter.join());
-        return Err(format!("is {program}, which does not answer"));
-    };
-    let output = output.map_err(|error| format!("is {program}, which cannot be run: {error}"))?;
+    let output = output_within(child, &family, ANSWER_TIME_MAX)
+        .map_err(|error| format!("is {program}, which cannot be run: {error}"))?
+        .ok_or_else(|| format!("is {program}, which does not answer"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let answer: Value =
         serde_json::from_str(text.lines().next().unwrap_or_default()).unwrap_or_default();

@@ -4,15 +4,14 @@ use std::{
     env, fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::{Mutex, PoisonError, mpsc},
-    thread,
+    sync::{Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
 
 use super::launch;
 use crate::providers::{Refusal, Setup};
 use claude_mem_core::{
-    os::{CLIENT, ProcessTree, is_executable},
+    os::{CLIENT, ProcessTree, is_executable, output_within},
     settings::table,
 };
 
@@ -104,16 +103,9 @@ fn version(setup: &Setup<'_>, path: &Path) -> Result<String, String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let started = ProcessTree::start(&mut command);
     let (child, family) = started.map_err(|error| format!("cannot be run: {error}"))?;
-    let (done, output) = mpsc::channel();
-    let waiter = thread::spawn(move || {
-        let _ = done.send(child.wait_with_output());
-    });
-    let Ok(output) = output.recv_timeout(VERSION_TIME_MAX) else {
-        family.end();
-        drop(waiter.join());
-        return Err(format!("did not print its version within {VERSION_TIME_MAX:?}"));
-    };
-    let output = output.map_err(|error| error.to_string())?;
+    let output = output_within(child, &family, VERSION_TIME_MAX)
+        .map_err(|error| error.to_string())?
+        .ok_or_else(|| format!("did not print its version within {VERSION_TIME_MAX:?}"))?;
     let stdout = String::from_utf8_lossy(&output.stdout);
     match output.status.success() && stdout.starts_with(|c: char| c.is_ascii_digit()) {
         true => Ok(stdout.into_owned()),
