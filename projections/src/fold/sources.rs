@@ -17,7 +17,7 @@ pub(crate) struct Sources {
     /// The prompt of the last one.
     pub(crate) prompt_number: Option<i64>,
     turn: Option<i64>,
-    /// Whether the end of a turn is among them.
+    /// Set if one of the events ends a turn.
     pub(crate) ends_turn: bool,
     /// The subagent type, if all of them have the same.
     pub(crate) agent_type: Option<String>,

@@ -174,7 +174,7 @@ fn minimal_summary(files_edited: &[String]) -> Summary {
 mod tests {
     use crate::test_log::TestLog;
 
-    /// What the only turn was summed up as, after it edited these files and got this reply.
+    /// Folds a turn that edited these files and got this reply; returns `completed` of its summaries.
     fn completed(files: &[&str], reply: &str) -> Vec<Option<String>> {
         let mut scene = TestLog::new();
         scene.prompt("faster");

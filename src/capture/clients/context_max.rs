@@ -10,7 +10,7 @@ pub enum ContextMax {
     JsonUnits(usize),
 }
 
-/// What a response in JSON has besides the text.
+/// Size of the JSON around the text of a response.
 const FRAME_UNITS: usize = 400;
 
 impl ContextMax {
@@ -23,7 +23,7 @@ impl ContextMax {
         }
     }
 
-    /// Whether the client takes this text as it is.
+    /// Checks that the text fits the limit.
     pub fn holds(self, text: &str) -> bool {
         match self {
             Self::Unlimited => true,
@@ -32,7 +32,7 @@ impl ContextMax {
         }
     }
 
-    /// What is left behind this text.
+    /// The limit minus this text.
     #[must_use]
     pub fn after(self, text: &str) -> Self {
         match self {

@@ -215,7 +215,7 @@ fn past_row(line: &[u8]) -> TurnRow {
     TurnRow::Parts { parts: blocks.filter_map(part).collect(), prompt_id }
 }
 
-/// What the user typed, without what Cursor puts around it.
+/// The prompt inside Cursor's `<user_query>` element.
 fn typed(text: &str) -> &str {
     let inside = text.split_once("<user_query>").map(|(_, rest)| rest);
     let inside = inside.and_then(|rest| rest.split_once("</user_query>")).map(|(inside, _)| inside);

@@ -295,7 +295,7 @@ fn files() -> BTreeSet<&'static str> {
     starts.filter_map(|at| SESSIONS[at..].split('"').next()).collect()
 }
 
-/// What the user asked, in a line.
+/// The first line of the prompt, cut to the width of the terminal.
 fn prompt(input: &str) -> String {
     let input: Value = serde_json::from_str(input).unwrap_or_default();
     let prompt = input["prompt"].as_str().unwrap_or_default().lines().next().unwrap_or_default();

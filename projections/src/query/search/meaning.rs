@@ -49,7 +49,7 @@ pub trait Meaning {
     /// The cosine of a memory as it was when its vector was made.
     fn past_cosine(&self, memory: MemoryId) -> Option<f64>;
 
-    /// How similar two memories are, as seen from the center of all; `None` without vectors for both.
+    /// The centered cosine of two memories; `None` without vectors for both.
     fn similarity(&self, left: MemoryId, right: MemoryId) -> Result<Option<f64>>;
 
     /// The cosine of the query and an unrelated text.

@@ -26,7 +26,7 @@ const TURNS: &[&str] = &[
     "without", "не", "нет", "ни", "yok", "değil",
 ];
 
-/// What a memory says, in a form that can be compared.
+/// The normalized title, type and files of a memory, for comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Statement {
     kind: String,
@@ -60,8 +60,8 @@ impl Statement {
         (!words.is_empty()).then(|| Self { kind: kind.to_owned(), words, marks })
     }
 
-    /// Whether both say the same. `similarity` is that of their vectors, as seen from the center of all; it is asked only
-    /// if it decides.
+    /// Compares two statements. `similarity` returns the centered cosine of their vectors; it is called only if the
+    /// result depends on it.
     pub fn is_same<E>(
         &self,
         other: &Self,
@@ -78,7 +78,7 @@ impl Statement {
         Ok(is_possible && similarity()?.is_some_and(is_similar))
     }
 
-    /// Whether it has all words of the other one, in their order.
+    /// Checks that the other's words are a subsequence of these.
     fn contains(&self, other: &Self) -> bool {
         let mut words = self.words.iter();
         other.words.iter().all(|word| words.any(|own| own == word))

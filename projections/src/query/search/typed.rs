@@ -28,7 +28,7 @@ pub(crate) struct Typed {
 }
 
 impl Typed {
-    /// Whether so many rows contain it that it selects nothing.
+    /// Checks that it is in too many rows to select any.
     pub(crate) fn is_everywhere(&self) -> bool {
         self.share >= EVERYWHERE
     }

@@ -12,7 +12,7 @@ fn a_reply_cut_at_any_byte_keeps_what_was_complete() {
         let part = read(&text);
         assert_begins(&part, &whole, cut);
         let kept = weight(&part);
-        // What looks like half a tag is left out until it turns out to be text.
+        // A possible beginning of a tag is dropped until the next bytes show that it is text.
         assert!(
             kept + "`<title>`".len() >= before,
             "byte {cut} lost what was there: {kept} after {before}"
