@@ -27,7 +27,8 @@ const DEMANDS: &str = " must | must not | mustn't | should not | shouldn't | sho
      i prefer | prefer | preferable | preferably | i'd rather | i would rather | i don't like | i do not like | \
      i would only | i need | we need | we use | we don't use | we never | is settled | settled already | \
      deliberate | deliberately | on purpose | not important | isn't relevant | not relevant | it's allowed | is allowed | \
-     i allow | is fine to | supposed to | allowed to | not allowed | don't reinvent | where possible | wherever possible | whenever possible | \
+     i allow | is fine to | i'll do the | i will do the | i'll handle | i will handle | i'll take care of | \
+     i will take care of | supposed to | allowed to | not allowed | don't reinvent | where possible | wherever possible | whenever possible | \
      soll | sollte | muss | ich will | ich möchte | bitte kein | bitte nicht | il faut | doit | je veux | je préfère | \
      debe | quiero | no quiero | prefiero | должен | должна | должно | должны | нужно чтобы | хочу чтобы | хочу | \
      не хочу | нельзя | обязательно | lazım | gerek | olmalı | olmasın | istiyorum | istemiyorum | önemli değil | tercih ";
@@ -60,6 +61,13 @@ const COMMAND_LIMITS: &str = " only | without | avoid | stop | no more | exactly
 /// Holds only for the moment, or only for what lies on the table.
 const PASSING: &str = " yet | just yet | right now | for now | at the moment | for the moment | not now | vorerst | pour l'instant | \
      por ahora | пока | şimdilik ";
+
+/// Requests in the form of a question.
+const POLITE: &str = " can you | could you | would you | can we | could we | please ";
+
+/// Ask for an answer, not for a change.
+const INQUIRIES: &str =
+    " why | how | what | which | whether | explain | tell | check | see | verify | look | find ";
 
 /// Orders of work, in commands.
 const ORDERS: &str = " first | before you | before starting | begin by | begin with | start with | start by | follow ";
@@ -164,6 +172,7 @@ fn strength(sentence: &str) -> u8 {
     let is_limit =
         holds(&text, LIMITS) || is_exclusion || is_command && holds(&text, COMMAND_LIMITS);
     let is_order = holds(&text, ORDERS) || text.ends_with(" before ");
+    let is_conditional = holds(&text, " if there is | if there are ") && !holds(&text, INQUIRIES);
     let is_complaint = holds(&text, COMPLAINTS);
     let is_report = is_fault_report(&text);
     match () {
@@ -171,24 +180,28 @@ fn strength(sentence: &str) -> u8 {
         () if is_question => {
             // "The cart should not depend on the shop, should it?"
             let is_tagged = holds(&text, " should not | should never | must not | must never ");
+            let is_request = begins(&text, POLITE) && is_limit && !holds(&text, INQUIRIES);
             let is_demand = begins(&text, NEGATIVE_QUESTIONS)
+                || begins(&text, WISHES)
                 || holds(&text, STANDING_QUESTIONS)
+                || is_request
                 || is_tagged && !begins(&text, QUESTIONS);
             u8::from(is_demand && count >= 4) * 2
         }
         () if begins(&text, QUESTIONS) => 0,
         () if is_report || holds(&text, " never mind | nevermind | don't worry ") => 0,
         () if is_standing => 4,
-        () if holds(&text, PASSING) => 0,
+        () if holds(&text.replace(" yet another ", " another "), PASSING) => 0,
         () if is_wish(&text) => 2 + u8::from(is_limit),
         () if holds(&text, CONSIDERATIONS) && !is_limit => 0,
+        () if holds(&text, " we need to have | we need to be ") => 2,
         () if holds(&text, NO_DEMANDS) || holds(&lower, NO_DEMANDS_WIDE) => {
             u8::from(is_limit && is_command)
         }
         () if count < 3 => 0,
         () if is_demand && is_limit => 3,
         () if is_demand || is_limit => 2,
-        () if is_order && is_command => 1,
+        () if (is_order || is_conditional) && is_command => 1,
         () => 0,
     }
 }
@@ -226,7 +239,7 @@ pub(super) fn is_lasting(rule: &str) -> bool {
 
 /// "The callback never fires": what happens, not what shall happen.
 fn is_fault_report(text: &str) -> bool {
-    let demands = " should | must | want | need | always use | never use | make sure | don't | do not | please | next time | \
+    let demands = " should | must | want | need | always use | never use | make sure | ensure | don't | do not | please | next time | \
          from now on ";
     let faults = " fails | fires | failed | error | crashes | crashed | broken | worked | appeared | doesn't | does not | didn't | \
          is not working | isn't working | not work | i see | i get | i got | shows | showing | stopped | happens | happened | \
@@ -266,6 +279,13 @@ mod tests {
             "The same branch, no new one.",
             "Add the two cases, use one table where possible.",
             "Keep the old names.",
+            "Instead of yet another cart, add a column to the first one.",
+            "I don't like the second cart, isn't there a simpler way?",
+            "Can you show prices in euro instead of cents?",
+            "We need to have the totals in a table.",
+            "Ensure that error pages name the cart.",
+            "Open two tickets if there are two faults.",
+            "Yes, commit it, and I'll do the release.",
             "不要用 npm，统一用 pnpm。",
             "Никогда не используй npm.",
             "Her zaman pnpm kullan.",
@@ -300,6 +320,9 @@ mod tests {
             "Save the notes so we can keep on it.",
             "Rename the cart, no other change.",
             "I want to see the cart.",
+            "Can you explain why it shows cents instead of euro?",
+            "Can you add a total?",
+            "Check if there are two carts.",
         ] {
             assert_eq!(rules(text), Vec::<String>::new(), "{text}");
         }
