@@ -1,11 +1,12 @@
 //! The soak: steady load on a worker, through HTTP and hooks, while its memory, descriptors and threads are watched.
 //!
 //! A round is one session told over HTTP, one told by hooks, and some searches; a stream of events is open all the
-//! time. A long soak paces its rounds and looks at resident memory. A short one does not, and counts what could
+//! time. A long soak paces its rounds and looks at the memory of the process. A short one does not, and counts what could
 //! leak: descriptors, threads, and the entries of the worker's own tables.
 //!
 //! The caches of SQLite and the candidates of a search are bounded, and an empty database does not reach the bounds. So
-//! a long soak first fills the database without pauses. Growth is judged from one minute after that.
+//! a long soak first fills the database without pauses. Growth is judged from one minute after that, without mapped
+//! pages: those of the vector file grow with it and belong to the page cache.
 
 use std::{
     error::Error,
@@ -82,6 +83,8 @@ pub struct Sample {
     pub tables: Value,
     /// Megabytes of the database file.
     pub database_mb: f64,
+    /// Megabytes of the vector files.
+    pub vectors_mb: f64,
 }
 
 /// What was done, and what the worker held meanwhile.
@@ -107,16 +110,16 @@ impl Report {
         &self.samples[first.unwrap_or(0)..]
     }
 
-    /// Growth of resident memory after the first minute of steady load, in megabytes a minute, by least squares.
+    /// Growth of memory, without mapped files, after the first minute of steady load, in megabytes a minute, by least squares.
     pub fn slope(&self) -> f64 {
         let samples = self.settled();
         let count = samples.len() as f64;
         let minutes = |sample: &Sample| sample.seconds / 60.0;
         let mean_x = samples.iter().map(minutes).sum::<f64>() / count;
-        let mean_y = samples.iter().map(|sample| sample.rss_mb).sum::<f64>() / count;
+        let mean_y = samples.iter().map(|sample| sample.anonymous_mb).sum::<f64>() / count;
         let covariance: f64 = samples
             .iter()
-            .map(|sample| (minutes(sample) - mean_x) * (sample.rss_mb - mean_y))
+            .map(|sample| (minutes(sample) - mean_x) * (sample.anonymous_mb - mean_y))
             .sum();
         let variance: f64 = samples.iter().map(|sample| (minutes(sample) - mean_x).powi(2)).sum();
         if variance > 0.0 { covariance / variance } else { 0.0 }
@@ -127,9 +130,9 @@ impl Report {
         let mut text = format!(
             "# Soak\n\n{} events over HTTP and hooks, {} searches, {} lines of the stream.\n\n\
              The database is filled without pauses until minute {:.1}; then the load is steady.\n\n\
-             Resident memory after the first minute of steady load: {:+.3} MB a minute.\n\n\
-             | minute | resident MB | anonymous MB | descriptors | threads | database MB | tables |\n\
-             |---|---|---|---|---|---|---|\n",
+             Memory without mapped files, after the first minute of steady load: {:+.3} MB a minute.\n\n\
+             | minute | resident MB | anonymous MB | descriptors | threads | database MB | vectors MB | tables |\n\
+             |---|---|---|---|---|---|---|---|\n",
             self.events,
             self.searches,
             self.streamed,
@@ -141,13 +144,14 @@ impl Report {
             if sample.seconds >= minute * 60.0 {
                 minute = (sample.seconds / 60.0).floor() + 1.0;
                 let line = format!(
-                    "| {:.1} | {:.1} | {:.1} | {} | {} | {:.1} | `{}` |",
+                    "| {:.1} | {:.1} | {:.1} | {} | {} | {:.1} | {:.1} | `{}` |",
                     sample.seconds / 60.0,
                     sample.rss_mb,
                     sample.anonymous_mb,
                     sample.descriptors,
                     sample.threads,
                     sample.database_mb,
+                    sample.vectors_mb,
                     sample.tables
                 );
                 text.push_str(&line);
@@ -325,6 +329,10 @@ impl Worker {
             threads: field("Threads")? as usize,
             tables,
             database_mb: size(&self.data.join("memory.db")) as f64 / 1e6,
+            vectors_mb: fs::read_dir(self.data.join("vectors"))
+                .map_or(0, |files| files.flatten().map(|file| size(&file.path())).sum::<u64>())
+                as f64
+                / 1e6,
         })
     }
 }

@@ -4,7 +4,7 @@ use std::{error::Error, fs, path::PathBuf, process::ExitCode, time::Duration};
 
 use claude_mem_tools::soak;
 
-/// Growth of resident memory that counts as flat, in megabytes a minute.
+/// Growth of memory that counts as flat, in megabytes a minute.
 const SLOPE_MAX: f64 = 0.1;
 
 /// Descriptors, and threads of the pool, that may come and go.
@@ -13,7 +13,7 @@ const SPARE: usize = 4;
 /// Put steady load on a worker, and watch its memory, descriptors and threads
 ///
 /// Each second one session is told over HTTP, one by hooks, and some searches are made, with a stream of events open.
-/// Fails if resident memory grows after the first minute of steady load, or if descriptors or threads pile up.
+/// Fails if memory without mapped files grows after the first minute of steady load, or if descriptors or threads pile up.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Soak {
     /// The program to test
@@ -47,8 +47,12 @@ impl Soak {
         };
         let report = soak::soak(&soak, |sample| {
             let line = format!(
-                "{:5.0} s  {:6.1} MB resident  {:3} descriptors  {:2} threads",
-                sample.seconds, sample.rss_mb, sample.descriptors, sample.threads
+                "{:5.0} s  {:6.1} MB resident  {:6.1} MB anonymous  {:3} descriptors  {:2} threads",
+                sample.seconds,
+                sample.rss_mb,
+                sample.anonymous_mb,
+                sample.descriptors,
+                sample.threads
             );
             let _ = super::say(&line);
         })?;
