@@ -1,10 +1,17 @@
 //! The result of comparing one query with all records.
 
+use std::{num::NonZero, thread};
+
 use crate::{
     Digest, MemoryKey, Vectors, dot,
     format::{Record, product, quantize},
     vectors::NONE,
 };
+
+/// Threads that compare records. One alone cannot read as fast as memory delivers.
+const THREADS_MAX: usize = 4;
+/// Records that are worth a thread.
+const THREAD_RECORDS_MIN: usize = 4_000;
 
 /// How near each memory is to a query. A memory is as near as the nearest of its windows.
 ///
@@ -40,18 +47,35 @@ impl<'a> Scan<'a> {
     }
 
     fn run(&mut self) {
-        let Self { vectors, query, scale, constant, cosines } = self;
-        let (scale, constant) = (*scale, *constant);
-        let components = vectors.records().map(|bytes| Record::unchecked(bytes).components());
-        let mut records = vectors.records().zip(&vectors.memory_of);
-        dot::for_each_product(query, components, |_, product| {
-            let Some((bytes, memory)) = records.next() else { return };
-            if *memory == NONE {
-                return;
+        let vectors = self.vectors;
+        let count = vectors.memory_of.len();
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        let threads = (count / THREAD_RECORDS_MIN).clamp(1, processors.min(THREADS_MAX));
+        let part_length = count.div_ceil(threads).max(1);
+        let mut of_records = vec![f32::NEG_INFINITY; count];
+        let scan = &*self;
+        thread::scope(|scope| {
+            for (part, cosines) in of_records.chunks_mut(part_length).enumerate() {
+                scope.spawn(move || scan.compare(part * part_length, cosines));
             }
-            let cosine = cosine(Record::unchecked(bytes), product, scale, constant);
-            let best = &mut cosines[*memory as usize];
-            *best = best.max(cosine);
+        });
+        for (memory, cosine) in vectors.memory_of.iter().zip(of_records) {
+            if *memory != NONE {
+                let best = &mut self.cosines[*memory as usize];
+                *best = best.max(cosine);
+            }
+        }
+    }
+
+    /// Fills in the cosines of consecutive records.
+    fn compare(&self, first: usize, cosines: &mut [f32]) {
+        let records = || self.vectors.records().skip(first).map(Record::unchecked);
+        let components = records().map(|record| record.components()).take(cosines.len());
+        let mut compared = cosines.iter_mut().zip(records());
+        dot::for_each_product(&self.query, components, |_, product| {
+            if let Some((found, record)) = compared.next() {
+                *found = cosine(record, product, self.scale, self.constant);
+            }
         });
     }
 

@@ -116,6 +116,24 @@ fn the_nearest_of_many_are_those_of_a_full_sort() {
 }
 
 #[test]
+fn parts_of_a_large_file_are_compared_side_by_side() {
+    let world = World::new();
+    let text = |row: i64, window: usize| format!("text {row} {window}");
+    let texts: Vec<Vec<String>> =
+        (0..4).map(|row| (0..3000).map(|window| text(row, window)).collect()).collect();
+    for (row, texts) in texts.iter().enumerate() {
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        world.put(&[(row as i64, &texts)]);
+    }
+    let vectors = world.reader().unwrap();
+    for (row, window) in [(0, 0), (1, 2999), (2, 1500), (3, 0), (3, 2999)] {
+        let nearest = vectors.query(&vector(&text(row, window))).best(1)[0];
+        assert_eq!(nearest.0, observation(row));
+        assert!((nearest.1 - 1.0).abs() < 0.01, "{nearest:?}");
+    }
+}
+
+#[test]
 fn a_reader_follows_what_is_appended_changed_and_erased() {
     let world = World::new();
     world.put(&[(1, &["a"])]);
