@@ -70,7 +70,7 @@ impl<'a> Scan<'a> {
     /// Fills in the cosines of consecutive records.
     fn compare(&self, first: usize, cosines: &mut [f32]) {
         let records = || self.vectors.records().skip(first).map(Record::unchecked);
-        let components = records().map(|record| record.components()).take(cosines.len());
+        let components = records().map(Record::components).take(cosines.len());
         let mut compared = cosines.iter_mut().zip(records());
         dot::for_each_product(&self.query, components, |_, product| {
             if let Some((found, record)) = compared.next() {
