@@ -161,18 +161,23 @@ fn failed_before(fix: &Fix<'_>) -> String {
     format!("{} failed: {}", code(&fix.before.shown), clip(essence, 140))
 }
 
-/// Things that broke and were mended while something else was done. Errors of the compiler are part of
-/// writing code, and what a restructuring breaks is part of that: neither is worth a line of its own.
+/// Things that broke and were mended while something else was done. Neither errors of compilers and linters, nor tests that
+/// were edited until they passed, nor what a restructuring breaks is worth a line of its own: all are part of writing code.
 fn fixes_on_the_way<'s>(
     parsed: &'s ParsedTurn<'_>,
     kind: Kind,
 ) -> impl Iterator<Item = Observation> + 's {
     let is_own = move |fix: &Fix<'_>| {
-        let is_compile = fix.before.fault.as_ref().is_some_and(|fault| fault.is_compile);
-        let weight = fix.before.fault.as_ref().map_or(0, |fault| fault.weight);
+        let fault =
+            fix.before.fault.as_ref().filter(|fault| fault.weight >= 5 && !fault.is_compile);
+        let is_style = holds(&fix.before.shown, "lint|format|fmt|prettier|biome|ruff|black");
+        let is_test_edited = fix.files.iter().any(|file| file.class() == Class::Test);
+        let is_changed = !(fix.files.is_empty() && fix.effects.is_empty());
         !matches!(kind, Kind::Bugfix | Kind::Refactor)
-            && !is_compile
-            && weight >= 5
+            && fault.is_some()
+            && !is_style
+            && is_changed
+            && !is_test_edited
             && fix.before.purpose != Purpose::Look
     };
     parsed.evidence.fixes().into_iter().filter(is_own).take(2).map(|fix| {

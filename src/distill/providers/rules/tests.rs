@@ -273,6 +273,40 @@ fn every_file_of_a_patch_counts_as_changed() {
     );
 }
 
+/// A failure that was mended on the way is a row of its own, unless it belongs to writing code.
+#[test]
+fn failures_of_linters_and_of_edited_tests_are_not_remembered() {
+    let tool = |name: &str, input: String, output: &str, failed| Tool {
+        name: name.into(),
+        input,
+        output: output.into(),
+        failed,
+        ..Tool::default()
+    };
+    let is_remembered = |command: &str, edited: &str| {
+        let command = format!(r#"{{"command":"{command}"}}"#);
+        let write =
+            |path: &str| format!(r#"{{"file_path":"/p/{path}","content":"export const a = 1"}}"#);
+        let turn = Recorded {
+            cwd: "/p".into(),
+            prompt: "Add a page for the cart".into(),
+            tools: vec![
+                tool("Write", write("cart.ts"), "{}", false),
+                tool("Bash", command.clone(), "Exit code 1\nError: the cart has no price", true),
+                tool("Write", write(edited), "{}", false),
+                tool("Bash", command, r#"{"stdout":"ok","stderr":""}"#, false),
+            ],
+            answer: Some("Added the page for the cart.".into()),
+            is_over: true,
+            ..Recorded::default()
+        };
+        turn.extract().contains("Fixed on the way")
+    };
+    assert!(is_remembered("npm test", "price.ts"));
+    assert!(!is_remembered("npm test", "cart.test.ts"));
+    assert!(!is_remembered("npm run lint", "price.ts"));
+}
+
 #[test]
 fn a_piece_of_a_turn_makes_no_rows() {
     let input = r#"{"file_path":"/p/a.rs","content":"fn one() {}"}"#;

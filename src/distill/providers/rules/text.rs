@@ -114,7 +114,28 @@ pub(super) fn fitting_title(sentence: &str) -> Option<String> {
 const LABELS: &str = "fix|fixed|problem|bug|issue|root cause|cause|summary|result|done|finding|note|change|changes|step|\
     what changed|what i did|tl;dr|short answer|answer|update|важно|итог|özet|sonuç|总结|结论";
 
-/// On one line, without label, numbering and full stop.
+/// Introductions to what follows a colon.
+const INTRODUCTIONS: &str =
+    "i found |i've found |i have found |found the |based on |after investigating |here's |here is ";
+const SHORT_INTRODUCTIONS: &str = "the fix |the issue |the problem |the cause |the root cause |the reason |the answer |the short answer ";
+const INTRODUCTION_WORDS_MAX: usize = 16;
+const SHORT_INTRODUCTION_WORDS_MAX: usize = 4;
+
+/// Whether a text only announces what follows: "I've found the cause of the redirect:" or "The fix is simple:".
+pub(super) fn is_introduction(text: &str) -> bool {
+    let Some(head) = text.strip_suffix([':', '：']) else { return false };
+    let (lower, count) = (head.to_lowercase(), words(head));
+    begins(&lower, INTRODUCTIONS) && count <= INTRODUCTION_WORDS_MAX
+        || begins(&lower, SHORT_INTRODUCTIONS) && count <= SHORT_INTRODUCTION_WORDS_MAX
+}
+
+fn without_introduction(text: &str) -> &str {
+    let end = text.find(": ").map_or(0, |at| at + 1);
+    let rest = text[end..].trim_start();
+    if is_introduction(&text[..end]) && words(rest) >= 4 { rest } else { text }
+}
+
+/// On one line, without label, introduction, numbering and full stop.
 fn bare_title(sentence: &str) -> String {
     let sentence = one_line(sentence);
     let mut text = sentence.trim_end_matches(['.', '。', ':', ';', ',', '!', '：']).trim();
@@ -130,7 +151,7 @@ fn bare_title(sentence: &str) -> String {
             text = rest;
         }
     }
-    sentence_case(text)
+    sentence_case(without_introduction(text))
 }
 
 /// Without an open bracket or a word that needs another one after it.
@@ -238,6 +259,16 @@ mod tests {
                     is kept in Redis instead of memory.";
         assert_eq!(title(long), "Login now waits five minutes after three failed attempts");
         assert_eq!(title("iPhone builds work."), "iPhone builds work");
+    }
+
+    #[test]
+    fn an_introduction_is_no_title() {
+        let long = "Based on what I read, I've found the cause: the cart is rounded twice.";
+        assert_eq!(title(long), "The cart is rounded twice");
+        assert_eq!(title("The fix is simple: round the total once."), "Round the total once");
+        let stated = "The problem was the cart: it was rounded twice.";
+        assert_eq!(title(stated), "The problem was the cart: it was rounded twice");
+        assert_eq!(title("I found it: carts."), "I found it: carts");
     }
 
     #[test]

@@ -5,12 +5,15 @@ use super::files::FileChange;
 use super::kinds;
 use super::parsed_turn::ParsedTurn;
 use super::text::{
-    TITLE_CHARS_MAX, alternatives, begins, code, fitting_title, holds, is_wide, listing, padded,
-    sentence_case, title, words,
+    TITLE_CHARS_MAX, alternatives, begins, code, fitting_title, holds, is_introduction, is_wide,
+    listing, padded, sentence_case, title, words,
 };
 
 /// A statement with fewer points does not say what was done.
 const SCORE_MIN: i32 = 1;
+
+/// An answer with fewer points says less than its question.
+const FINDING_SCORE_MIN: i32 = -2;
 
 /// Shared words that still add points.
 const SHARED_MAX: i32 = 3;
@@ -31,7 +34,7 @@ pub(super) fn of_work(turn: &ParsedTurn<'_>) -> String {
 
 /// The title for an answer without changes.
 pub(super) fn of_finding(turn: &ParsedTurn<'_>) -> Option<String> {
-    best(turn, i32::MIN).or_else(|| request_title(turn))
+    best(turn, FINDING_SCORE_MIN).or_else(|| request_title(turn)).or_else(|| best(turn, i32::MIN))
 }
 
 /// The best statement of the answer that fits into a title.
@@ -62,7 +65,7 @@ const STATUS: &str = " pushed | committed | deployed | tests pass | tests passed
      you can | is live | are live | is running | is complete | are complete | is done | are done | been completed | verified | \
      all green | no errors | is up to date | working tree | is clean | both changes | changes are in | ready to | ready for | \
      succeeded | build passes | lint | up and running | complete | created successfully | triggered | refresh | try | please | \
-     is now running | to stop it | done | committed as | draft | still running | 测试通过 | тесты проходят ";
+     is now running | to stop it | went through | written to | is updated | are updated | armed | in full | done | committed as | draft | still running | 测试通过 | тесты проходят ";
 
 /// Need a sentence before them.
 const REFERENCES: &str = " this | that | it | it's | these | those | both | they | there | there's | here | here's | so | and | but | \
@@ -125,6 +128,7 @@ impl Context {
             - 4 * i32::from(begins(&text, ANNOUNCEMENTS))
             - 3 * i32::from(begins(&text, REFERENCES))
             - 3 * i32::from(statement.text.ends_with([':', '：']))
+            - 4 * i32::from(is_introduction(&statement.text))
             - 3 * i32::from(is_short)
             - 2 * i32::from(title.contains("://"))
             - 2 * i32::from(

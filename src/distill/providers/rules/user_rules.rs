@@ -120,9 +120,15 @@ pub(super) fn rules(prompt: &str) -> Vec<String> {
     found.sort_by_key(|(strength, sentence)| std::cmp::Reverse((is_lasting(sentence), *strength)));
     let mut rules = Vec::new();
     for (_, sentence) in found {
-        add(&mut rules, clip(sentence, RULE_CHARS_MAX), RULES_MAX);
+        add(&mut rules, clip(without_address(sentence), RULE_CHARS_MAX), RULES_MAX);
     }
     rules
+}
+
+/// Without the link that a prompt begins with.
+fn without_address(sentence: &str) -> &str {
+    let (first, rest) = sentence.split_once(' ').unwrap_or((sentence, ""));
+    if first.starts_with("https://") { rest.trim_start() } else { sentence }
 }
 
 /// The strength of a rule in a list of them, and how long it may be.
@@ -279,6 +285,7 @@ mod tests {
             "The same branch, no new one.",
             "Add the two cases, use one table where possible.",
             "Keep the old names.",
+            "https://shop.example/issues/7 Use the second cart, not the first.",
             "Instead of yet another cart, add a column to the first one.",
             "I don't like the second cart, isn't there a simpler way?",
             "Can you show prices in euro instead of cents?",
@@ -290,7 +297,9 @@ mod tests {
             "Никогда не используй npm.",
             "Her zaman pnpm kullan.",
         ] {
-            let rule = text.trim_start_matches("Much better. ");
+            let rule = text
+                .trim_start_matches("Much better. ")
+                .trim_start_matches("https://shop.example/issues/7 ");
             assert_eq!(rules(text), [rule], "{text}");
         }
     }
