@@ -97,7 +97,10 @@ fn holds_tag(raw: &[u8]) -> bool {
 fn may_be_tag(mut rest: &[u8]) -> bool {
     loop {
         rest = match rest {
-            [b'\\', b'u', ..] => rest.get(6..).unwrap_or_default(),
+            [b'\\', b'u', ..] => {
+                let behind = rest.get(6..).unwrap_or_default();
+                &behind[tags::color(behind)..]
+            }
             [b'\\', _, rest @ ..] | [b'/', rest @ ..] => rest,
             _ if tags::blank(rest) > 0 => &rest[tags::blank(rest)..],
             _ => break,

@@ -73,6 +73,7 @@ pub(super) fn strip_joined(text: String, starts: &mut [usize]) -> (String, bool)
 }
 
 /// A position in the remaining text.
+#[derive(PartialEq)]
 struct Place {
     at: usize,
     kind: Kind,
@@ -132,7 +133,11 @@ fn strip_in_place(bytes: &mut Vec<u8>, starts: &[usize]) -> Vec<Place> {
         at = if opens { close_of(bytes, &tag) } else { tag.end };
         let is_private = opens && tag.name == PRIVATE;
         let kind = if is_private { Kind::Private } else { Kind::Removed };
-        places.push(Place { at: kept, kind });
+        let place = Place { at: kept, kind };
+        // Megabytes of tags in a row leave one mark.
+        if places.last() != Some(&place) {
+            places.push(place);
+        }
         while starts.next_if(|start| *start <= at).is_some() {
             places.push(Place { at: kept, kind: Kind::Start });
         }
@@ -305,11 +310,25 @@ fn skip_blanks(bytes: &[u8], from: usize) -> usize {
     at
 }
 
-/// The length of whitespace at the start, including no-break spaces of copied web pages.
+/// The length of whitespace at the start, including no-break spaces of copied web pages, and colors: a tool that
+/// highlights syntax or matches colors the name of a tag apart from its brackets.
 pub(super) fn blank(rest: &[u8]) -> usize {
     match rest {
         [byte, ..] if byte.is_ascii_whitespace() => 1,
         [0xc2, 0xa0, ..] => 2,
+        [0x1b, sequence @ ..] => 1 + color(sequence),
+        _ => 0,
+    }
+}
+
+/// The length of a color sequence after its escape character.
+pub(super) fn color(sequence: &[u8]) -> usize {
+    const BYTES_MAX: usize = 24;
+    let sequence = &sequence[..sequence.len().min(BYTES_MAX)];
+    let [b'[', parameters @ ..] = sequence else { return 0 };
+    let end = parameters.iter().position(|byte| !matches!(byte, b'0'..=b'9' | b';' | b':'));
+    match end.map(|end| (end, parameters[end])) {
+        Some((end, b'm' | b'K')) => end + 2,
         _ => 0,
     }
 }
@@ -327,6 +346,7 @@ mod tests {
         let cases = [
             ("a<private>b</private>c", "ac"),
             ("a<PriVate>b</PRIVATE>c", "ac"),
+            ("a<\x1b[01;31m\x1b[Kprivate\x1b[m\x1b[K>b</\x1b[38;5;9mprivate\x1b[0m>c", "ac"),
             ("a<private reason=\"x > y\" b='c'>d</private>e", "ae"),
             ("a<private\n  reason='x'\n>d</private\n>e", "ae"),
             ("a< private >b</ private >c< / private>", "ac"),

@@ -20,6 +20,7 @@ use claude_mem_core::{
     environment::Environment,
     os::{self, Opening as _},
 };
+use claude_mem_privacy::{Policy, redact_text};
 
 /// A `.git` file or a configuration that is longer than this was not written by git.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -79,8 +80,10 @@ impl ProjectId {
 
     /// The project of this folder, by its name alone: nothing is looked up on disk. For folders named by
     /// whoever may not make us open files.
+    ///
+    /// Redacted first: the last part of a URL no longer shows that it has a password.
     pub fn unseen(dir: &str) -> Self {
-        Self::of_foreign(dir)
+        Self::of_foreign(&redact_text(dir, Policy::default()).text)
     }
 
     /// No project of its own: what is recorded under it belongs to the project of its session.

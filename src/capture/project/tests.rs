@@ -201,3 +201,10 @@ fn where_the_client_was_started_counts_more_than_where_the_model_went() {
     assert_eq!(identify(cwd, &started).label, "start");
     assert_eq!(identify(cwd, &Environment::fixed(&[])).label, "elsewhere");
 }
+
+#[test]
+fn a_folder_that_a_program_names_is_redacted_before_it_is_cut_into_a_name() {
+    let project = ProjectId::unseen("sftp://ada:hunter2@files.test");
+    assert_eq!(project.label, "ada:[redacted:url-password]@files.test");
+    assert!(!project.key.contains("hunter2"), "{}", project.key);
+}

@@ -211,8 +211,11 @@ impl<'a> Pass<'a> {
         if self.policy.redact_secrets {
             let name = string.text.as_bytes();
             self.names.name = name_of(name);
-            self.names.is_name = matches!(name, b"name" | b"key" | b"variable");
-            self.names.is_value = name == b"value";
+            let is_one_of = |words: &[&str]| {
+                words.iter().any(|word| name.eq_ignore_ascii_case(word.as_bytes()))
+            };
+            self.names.is_name = is_one_of(&["name", "key", "variable", "parameterkey"]);
+            self.names.is_value = is_one_of(&["value", "parametervalue"]);
         }
         self.put(string, None);
         self.skip_blanks();

@@ -1,12 +1,16 @@
 //! Values assigned to names of secrets: `DB_PASSWORD=…`, `"apiKey": "…"`, `--token …`,
 //! `<password>…`.
 
+use std::iter::successors;
+
+use memchr::memmem;
+
 use super::{
     Found,
     names::{Kind, kind_of},
     punctuation::{
-        Sign, brackets, count_blanks, element_start, literal_prefix, quote_at, quoted_length, sign,
-        starts_line,
+        CDATA_END, Sign, brackets, count_blanks, element_start, literal_prefix, quote_at,
+        quoted_length, sign, starts_line, yaml_property,
     },
     rules::run,
     values::{Written, secret_in},
@@ -31,6 +35,9 @@ pub(super) fn assignment(text: &[u8], at: usize) -> Option<Found> {
     let place = Place::after(text, start, end)?;
     let kind = kind_of(&text[start..end])?;
     let header = matches!(kind, Kind::Authorization | Kind::Cookie);
+    if header && place.written == Written::Bare {
+        return None;
+    }
     let place = Place { header, ..place };
     if place.is_type(text) {
         return place.behind_type(text)?.secret(text, kind);
@@ -131,22 +138,30 @@ impl Place {
         let blanks = count_blanks(&text[at..]);
         let Some((sign, length)) = sign(&text[at + blanks..]) else {
             let rest = Behind { text, name, end, at, blanks };
-            return rest.value_member().or_else(|| rest.without_sign(quoted_name > 0));
+            return rest
+                .value_member(quoted_name > 0)
+                .or_else(|| rest.without_sign(quoted_name > 0));
         };
         if sign == Sign::Comma {
             let rest = Behind { text, name, end, at, blanks };
             let value = at + blanks + length;
-            return rest.value_member().or_else(|| {
+            return rest.value_member(quoted_name > 0).or_else(|| {
                 let value = value + count_blanks(&text[value..]);
                 let place = Self::at(text, value, Written::Listed);
-                (quoted_name > 0 && place.quote.is_some()).then_some(place)
+                let is_listed = quoted_name > 0 || text[..name].ends_with(b"{:");
+                (is_listed && place.quote.is_some()).then_some(place)
             });
         }
         at += blanks + length;
         let tight = blanks == 0 && text[at - 1] == b'=';
         let more_blanks = count_blanks(&text[at..]);
         let capitals = is_upper(&text[name..end]);
-        let mut place = Self::at(text, at + more_blanks, Written::Loose);
+        let mut value = at + more_blanks;
+        if sign == Sign::Colon {
+            value += yaml_property(&text[value..]);
+            value += bold(&text[value..]);
+        }
+        let mut place = Self::at(text, value, Written::Loose);
         if sign == Sign::Compares {
             place.written = Written::Listed;
             return place.quote.is_some().then_some(place);
@@ -182,10 +197,13 @@ impl Place {
         let at = at + literal_prefix(&text[at..]);
         let quote = quote_at(&text[at..]);
         let mut start = at + quote.map_or(0, |(_, backslashes)| backslashes + 1);
-        if let Some((quote, 0)) = quote
-            && text[start..].starts_with(&[quote, quote])
-        {
-            start += 2;
+        // Three quotation marks, in JSON each with its backslashes.
+        if let Some((quote, backslashes)) = quote {
+            let mark = backslashes + 1;
+            let is_next = |start: usize| quote_at(&text[start..]) == Some((quote, backslashes));
+            if is_next(start) && is_next(start + mark) {
+                start += 2 * mark;
+            }
         }
         Self { written, start, quote, element: false, header: false }
     }
@@ -258,7 +276,8 @@ impl Place {
             return None;
         }
         let end = self.start + length;
-        if self.element && !text[end..].trim_ascii_start().starts_with(b"</") {
+        let behind = text[end..].strip_prefix(CDATA_END).unwrap_or(&text[end..]);
+        if self.element && !behind.trim_ascii_start().starts_with(b"</") {
             return None; // `user:<password>@host`
         }
         let mut found = secret_in(kind, self.written, text, self.start, end)?;
@@ -284,7 +303,7 @@ impl Place {
             _ => b"\"'`;,&|",
         };
         let is_end = |at: usize, byte: u8| {
-            (byte.is_ascii_whitespace() && !self.element)
+            ((byte.is_ascii_whitespace() || byte.is_ascii_control()) && !self.element)
                 || ends.contains(&byte)
                 || byte == b'\\'
                     && matches!(rest.get(at + 1), None | Some(b'n' | b'r' | b't' | b'"' | b'\\'))
@@ -292,13 +311,13 @@ impl Place {
         let mut length =
             rest.iter().enumerate().position(|(at, &byte)| is_end(at, byte)).unwrap_or(rest.len());
         work::count(length + 1);
+        if self.element {
+            return rest[..length].strip_suffix(CDATA_END).unwrap_or(&rest[..length]).len();
+        }
         // Punctuation at the end is not part of the value. Searched once: a value may end in a
         // megabyte of brackets.
         let opening = rest[..length].iter().position(|byte| b"({[".contains(byte));
-        while length > 0
-            && matches!(rest[length - 1], b';' | b',' | b')' | b'}' | b']')
-            && !self.element
-        {
+        while length > 0 && matches!(rest[length - 1], b';' | b',' | b')' | b'}' | b']') {
             if matches!(rest[length - 1], b')' | b'}' | b']')
                 && opening.is_some_and(|opening| opening < length)
             {
@@ -317,6 +336,8 @@ fn in_header(byte: u8) -> bool {
 /// The quoted value after a type and an equals sign: `str = "…"`.
 fn quoted_behind_type(text: &[u8], start: usize) -> Option<Place> {
     const TYPE_BYTES_MAX: usize = 48;
+    const LIFETIME: &[u8] = b"&'static ";
+    let start = if text[start..].starts_with(LIFETIME) { start + LIFETIME.len() } else { start };
     let rest = &text[start..text.len().min(start + TYPE_BYTES_MAX)];
     let sign = run(rest, |byte| !matches!(byte, b'=' | b'\n' | b';' | b',' | b'"' | b'\'' | b'`'));
     if !rest[sign..].starts_with(b"= ") {
@@ -339,20 +360,21 @@ struct Behind<'a> {
 
 impl Behind<'_> {
     /// The member `value` next to the one with the name: `name="X" value="…"`, `{"name": "X",
-    /// "value": "…"}`, and the same in YAML.
-    fn value_member(&self) -> Option<Place> {
-        const BETWEEN_BYTES_MAX: usize = 64;
-        const VALUE: &[u8] = b"value";
+    /// "value": "…"}`, the same in YAML, and `variable "X" { default = "…" }`.
+    fn value_member(&self, is_quoted: bool) -> Option<Place> {
+        const VALUES: [&[u8]; 3] = [b"value", b"default", b"parametervalue"];
         let text = self.text;
-        let between = |byte: u8| byte.is_ascii_whitespace() || b",\"'\\+".contains(&byte);
-        let skipped = run(&text[self.at..text.len().min(self.at + BETWEEN_BYTES_MAX)], between);
-        let value = self.at + skipped;
-        let is_member =
-            skipped > 0 && text.get(value..value + VALUE.len())?.eq_ignore_ascii_case(VALUE);
-        if !is_member {
-            return None;
-        }
-        let behind = value + VALUE.len();
+        let is_value = |at: usize| {
+            let fits = |word: &&&[u8]| {
+                text.get(at..at + word.len()).is_some_and(|given| given.eq_ignore_ascii_case(word))
+            };
+            VALUES.iter().find(fits).map(|word| at + word.len())
+        };
+        // Other members may be in between, if the name is in quotes.
+        let members = if is_quoted { 3 } else { 1 };
+        let next = |&member: &usize| self.next_member(self.end_of_member(member)?);
+        let behind =
+            successors(self.next_member(self.at), next).take(members).find_map(is_value)?;
         let behind = behind + quote_at(&text[behind..]).map_or(0, |(_, slashes)| slashes + 1);
         let behind = behind + count_blanks(&text[behind..]);
         let (_, sign) = sign(&text[behind..]).filter(|(sign, _)| *sign != Sign::Comma)?;
@@ -365,35 +387,123 @@ impl Behind<'_> {
         Some(place)
     }
 
-    /// `--password …`, `-storepass …`, `var token string = "…"`, `PASSWORD '…'`, `password is …`.
+    /// The start of the next member's name, behind blanks and punctuation.
+    fn next_member(&self, at: usize) -> Option<usize> {
+        const BETWEEN_BYTES_MAX: usize = 64;
+        let rest = &self.text[at..self.text.len().min(at + BETWEEN_BYTES_MAX)];
+        let mut skipped = 0;
+        loop {
+            skipped += match &rest[skipped..] {
+                [b'\\', b'n' | b'r' | b't', ..] => 2, // JSON inside of text
+                [byte, ..] if byte.is_ascii_whitespace() || b",\"'\\+{".contains(byte) => 1,
+                _ => break,
+            };
+        }
+        work::count(skipped + 1);
+        (skipped > 0).then_some(at + skipped)
+    }
+
+    /// The end of a member that has no members of its own.
+    fn end_of_member(&self, at: usize) -> Option<usize> {
+        const MEMBER_BYTES_MAX: usize = 64;
+        let rest = &self.text[at..self.text.len().min(at + MEMBER_BYTES_MAX)];
+        let mut length = run(rest, |byte| !b",\n{}[]();\\".contains(&byte));
+        while matches!(rest[length..], [b'\\', b'"' | b'\\', ..]) {
+            length += 2 + run(&rest[length + 2..], |byte| !b",\n{}[]();\\".contains(&byte));
+        }
+        matches!(rest[length..], [b',' | b'\n', ..] | [b'\\', b'n', ..]).then_some(at + length)
+    }
+
+    /// `--password …`, `-storepass …`, `var token string = "…"`, `PASSWORD '…'`, `password is …`,
+    /// `setPassword("…")`.
     fn without_sign(&self, is_quoted: bool) -> Option<Place> {
         let Self { text, name, end, at, blanks } = *self;
-        if is_quoted || blanks == 0 {
-            return None;
+        match text.get(at) {
+            Some(b'(') if !is_quoted => {
+                let place = Place::at(text, at + 1, Written::Listed);
+                return place.quote.is_some().then_some(place);
+            }
+            // `<entry key="password">…</entry>`
+            Some(b'>') if is_quoted => {
+                let place = Place::at(text, at + 1, Written::Listed);
+                return Some(Place { start: at + 1, quote: None, element: true, ..place });
+            }
+            _ if is_quoted || blanks == 0 => return None,
+            _ => {}
         }
         let value = at + blanks;
         let rest = &text[value..];
-        let is_quoted_value = matches!(rest.first(), Some(b'"' | b'\''));
-        let is_set = text[..name].ends_with(b"set ");
+        if let Some(option) = VALUE_OPTIONS.iter().find(|option| rest.starts_with(option)) {
+            let value = value + option.len();
+            return Some(Place::at(text, value + count_blanks(&text[value..]), Written::Flag));
+        }
+        let is_quoted_value = quote_at(rest).is_some_and(|(quote, _)| quote != b'`');
         let written = match &text[name..end] {
             [b'-', b'-', ..] => Some(Written::Flag),
             [b'-', _, _, ..] | b"requirepass" => Some(Written::Tight),
             b"PASSWORD" if is_quoted_value => Some(Written::Quoted),
-            _ if is_set => Some(Written::Tight),
+            _ if sets_variable(&text[..name]) => Some(Written::Tight),
             _ if is_quoted_value => Some(Written::Listed),
             _ => None,
         };
         if let Some(written) = written {
             return Some(Place::at(text, value, written));
         }
-        if rest.starts_with(b"is ") {
-            let value = value + 3;
+        if let Some(words) = words_before_value(rest) {
+            let value = value + words;
             let value = value + usize::from(text.get(value) == Some(&b':'));
             return Some(Place::at(text, value + count_blanks(&text[value..]), Written::Spoken));
         }
         let is_type =
             rest.first().is_some_and(|byte| byte.is_ascii_alphabetic() || b"*[".contains(byte));
-        if is_type { quoted_behind_type(text, value) } else { None }
+        let typed = if is_type { quoted_behind_type(text, value) } else { None };
+        typed.or_else(|| Some(Place::at(text, value + separator(rest), Written::Bare)))
+    }
+}
+
+/// Options with the value of a secret that is named before them: `gh secret set X --body …`.
+const VALUE_OPTIONS: [&[u8]; 5] = [b"--value ", b"--value=", b"--body ", b"--body=", b"-b "];
+
+/// Whether a command or a Dockerfile sets what is named next: `setenv X …`, `ENV X …`, `git config x …`.
+fn sets_variable(before: &[u8]) -> bool {
+    const COMMANDS: [&[u8]; 6] =
+        [b"set ", b"ENV ", b"setenv ", b"set -gx ", b"set -x ", b"set -Ux "];
+    const CONFIGURES: [&[u8]; 2] = [b"git config ", b" config set "];
+    const LINE_BYTES_MAX: usize = 96;
+    let line = &before[before.len().saturating_sub(LINE_BYTES_MAX)..];
+    work::count(line.len());
+    let line = line.rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
+    COMMANDS.iter().any(|command| line.ends_with(command))
+        || CONFIGURES.iter().any(|command| memmem::find(line, command).is_some())
+}
+
+/// The length of the words between a name and its value in a sentence: `is`, `for the database is`, `was changed to`.
+fn words_before_value(rest: &[u8]) -> Option<usize> {
+    const WORDS_BYTES_MAX: usize = 48;
+    const VERBS: [&[u8]; 4] = [b"is now ", b"is ", b"was changed to ", b"has been changed to "];
+    if let Some(verb) = VERBS.iter().find(|verb| rest.starts_with(verb)) {
+        return Some(verb.len());
+    }
+    if !rest.starts_with(b"for ") && !rest.starts_with(b"of ") {
+        return None;
+    }
+    let rest = &rest[..rest.len().min(WORDS_BYTES_MAX)];
+    let words = &rest[..run(rest, |byte| !matches!(byte, b'\n' | b'.' | b',' | b';' | b'='))];
+    let ends: [&[u8]; 2] = [b" is ", b": "];
+    ends.iter().filter_map(|end| Some(memmem::find(words, end)? + end.len())).min()
+}
+
+/// The length of a sign that only prose and tables have: `| password | … |`, `password → …`.
+fn separator(rest: &[u8]) -> usize {
+    const SIGNS: [&str; 5] = ["| ", "→ ", "-> ", "- ", "– "];
+    SIGNS.iter().find(|sign| rest.starts_with(sign.as_bytes())).map_or(0, |sign| sign.len())
+}
+
+/// The length of the mark that ends bold text, and the blanks behind it: `**Password:** …`.
+fn bold(rest: &[u8]) -> usize {
+    match rest {
+        [b'*', b'*', behind @ ..] => 2 + count_blanks(behind),
+        _ => 0,
     }
 }
 

@@ -3,7 +3,7 @@
 //! The command may be far before its option, so the option is the trigger. The text before it is
 //! read only if a value that could be a secret follows.
 
-use memchr::{memchr, memmem, memrchr};
+use memchr::{memchr, memchr2, memmem, memrchr};
 
 use super::{
     Found,
@@ -72,7 +72,7 @@ const OPTIONS: &[Login] = &[
     Login {
         letter: b'p',
         takes: Takes::Password,
-        commands: &["docker login", "podman login", "az login", "oc login", "cf login"],
+        commands: &["docker login", "podman login", "az login", "oc login", "cf login", "useradd"],
     },
     Login {
         letter: b'p',
@@ -137,7 +137,8 @@ fn letter_at(text: &[u8], at: usize) -> Option<(u8, usize)> {
 fn value_at(text: &[u8], start: usize, quote: Option<u8>) -> Option<&[u8]> {
     let rest = text.get(start..text.len().min(start + VALUE_BYTES_MAX))?;
     let length = match quote {
-        Some(quote) => memchr(quote, rest)?,
+        // Without a closing quotation mark it ends with the line: a title may be cut there.
+        Some(quote) => memchr2(quote, b'\n', rest).unwrap_or(rest.len()),
         None => run(rest, |byte| !byte.is_ascii_whitespace() && !b"\"'`\\;|&)".contains(&byte)),
     };
     (length < VALUE_BYTES_MAX).then(|| &rest[..length])
@@ -216,20 +217,23 @@ pub(super) fn openssl_pass(text: &[u8], at: usize) -> Option<Found> {
     password(text, start, None)
 }
 
-/// A password that a shell pipes to a command: `echo me:… | chpasswd`, `echo … | sudo -S`.
+/// A password that a shell pipes to a command: `echo me:… | chpasswd`, `echo … | sudo -S`, `printf '%s' … | docker
+/// login --password-stdin`.
 pub(super) fn piped(text: &[u8], at: usize) -> Option<Found> {
     let line = text[..at].iter().rev().take(BEFORE_BYTES_MAX).take_while(|byte| **byte != b'\n');
     let line = &text[at - line.count()..at];
     let pipe = memrchr(b'|', line)?;
-    let echo = memmem::rfind(&line[..pipe], b"echo ")? + "echo ".len();
+    let says: [&[u8]; 3] = [b"echo ", b"printf '%s' ", b"printf "];
+    let echo =
+        says.iter().find_map(|says| Some(memmem::rfind(&line[..pipe], says)? + says.len()))?;
     let fed = &line[echo..pipe];
     let is_login = text[at..].get(..2).is_some_and(|word| word.eq_ignore_ascii_case(b"ch"));
     let skipped = match is_login {
         true => memchr(b':', fed)? + 1,
-        false => run(fed, |byte| matches!(byte, b' ' | b'-' | b'n' | b'e' | b'"' | b'\'')),
+        false => run(fed, |byte| b" -ne\"'\\".contains(&byte)),
     };
     let secret = &fed[skipped..];
-    let length = run(secret, |byte| !byte.is_ascii_whitespace() && !matches!(byte, b'"' | b'\''));
+    let length = run(secret, |byte| !byte.is_ascii_whitespace() && !b"\"'\\".contains(&byte));
     let start = at - line.len() + echo + skipped;
     let plausible = length >= 3 && !is_placeholder(&secret[..length]);
     plausible.then_some(Found { start, end: start + length, rule: Kind::Password.rule() })

@@ -147,6 +147,14 @@ fn escape_at(rest: &[u8]) -> Option<(usize, Option<u8>)> {
             coloured(rest).map(|more| (6 + more, None))
         }
         [b'\\', b'u', b'0', b'0', a, b, ..] => printable(*a, *b).map(|byte| (6, Some(byte))),
+        // JSON inside of JSON doubles backslashes.
+        [b'\\', b'\\', ..] => {
+            let more = rest.iter().take(8).take_while(|byte| **byte == b'\\').count() - 1;
+            let last = &rest[more..];
+            let is_last = last.get(1) != Some(&b'\\');
+            let (length, character) = if is_last { escape_at(last)? } else { return None };
+            character.is_none().then_some((more + length, None))
+        }
         [b'&', entity @ ..] => {
             const ENTITIES: [(&[u8], u8); 6] = [
                 (b"quot;", b'"'),

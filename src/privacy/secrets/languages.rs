@@ -1,6 +1,6 @@
-//! Passwords named in other languages, in SQL and in PowerShell.
+//! Passwords named in other languages, in SQL, in PowerShell and in calls of libraries.
 
-use super::{Found, names::Kind, rules::run, values::is_spoken_secret};
+use super::{Found, names::Kind, punctuation::quote_at, rules::run, values::is_spoken_secret};
 
 /// How much is read after the word.
 const SIGN_BYTES_MAX: usize = 24;
@@ -33,8 +33,23 @@ pub(super) fn secure_string(text: &[u8], at: usize) -> Option<Found> {
     quoted_behind(text, start)
 }
 
+/// The password in `HTTPBasicAuth("me", "…")`: the second string.
+pub(super) fn login_call(text: &[u8], at: usize) -> Option<Found> {
+    const USER_BYTES_MAX: usize = 64;
+    let open = at + memchr::memchr(b'(', &text[at..text.len().min(at + 32)])? + 1;
+    let (quote, backslashes) = quote_at(&text[open..])?;
+    let user = open + backslashes + 1;
+    let inside = &text[user..text.len().min(user + USER_BYTES_MAX)];
+    let behind = user + memchr::memchr(quote, inside)? + 1;
+    let rest = text[behind..].strip_prefix(b",")?.trim_ascii_start();
+    let rest = rest.strip_prefix(b"Some(").unwrap_or(rest);
+    let found = quoted_behind(text, text.len() - rest.len())?;
+    text[found.start..found.end].iter().any(u8::is_ascii_digit).then_some(found)
+}
+
 fn quoted_behind(text: &[u8], start: usize) -> Option<Found> {
     let start = start + run(&text[start..text.len().min(start + 8)], |byte| byte == b' ');
+    let start = start + run(&text[start..text.len().min(start + 8)], |byte| byte == b'\\');
     let is_quoted = matches!(text.get(start), Some(b'\'' | b'"'));
     if is_quoted { secret_at(text, start) } else { None }
 }
@@ -75,7 +90,8 @@ fn secret_at(text: &[u8], start: usize) -> Option<Found> {
     let start = start + usize::from(quote.is_some());
     let rest = text.get(start..text.len().min(start + VALUE_BYTES_MAX))?;
     let length = if let Some(quote) = quote {
-        memchr::memchr2(quote, b'\n', rest)?
+        let length = memchr::memchr2(quote, b'\n', rest)?;
+        rest[..length].strip_suffix(b"\\").unwrap_or(&rest[..length]).len()
     } else {
         let length = run(rest, |byte| !byte.is_ascii_whitespace() && !b"\"'`<;,".contains(&byte));
         length - usize::from(rest[..length].ends_with(b"."))

@@ -22,7 +22,8 @@ pub(super) fn netrc(text: &[u8], at: usize) -> Option<Found> {
         return None;
     }
     let start = behind + blanks;
-    let end = start + run(&text[start..], |byte| !byte.is_ascii_whitespace() && byte != b'\\');
+    let end = start
+        + run(&text[start..], |byte| !byte.is_ascii_whitespace() && !b"\\\"'".contains(&byte));
     if is_placeholder(&text[start..end]) {
         return None;
     }
@@ -50,5 +51,6 @@ fn behind_prefix(word: &[u8]) -> Option<&[u8]> {
     const ARROW: &[u8] = "→".as_bytes();
     let word = memmem::rfind(word, ARROW).map_or(word, |at| &word[at + ARROW.len()..]);
     let word = word.strip_prefix(b"+").or_else(|| word.strip_prefix(b"-")).unwrap_or(word);
+    let word = word.strip_prefix(b"\"").or_else(|| word.strip_prefix(b"'")).unwrap_or(word);
     (!word.is_empty()).then_some(word)
 }

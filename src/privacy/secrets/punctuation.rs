@@ -3,6 +3,12 @@
 use super::rules::run;
 use crate::memchr_small::memchr2;
 
+/// The start of unparsed text in XML, and its end.
+const CDATA: &[u8] = b"<![CDATA[";
+pub(super) const CDATA_END: &[u8] = b"]]>";
+/// A string as bytes in Go.
+const BYTES_OF: &[u8] = b"[]byte(";
+
 /// What is between a name and its value.
 #[derive(PartialEq, Clone, Copy)]
 pub(super) enum Sign {
@@ -58,13 +64,15 @@ pub(super) fn brackets(rest: &[u8], is_quoted: bool) -> usize {
 pub(super) fn element_start(text: &[u8], name: usize, end: usize) -> Option<usize> {
     const TAG_BYTES_MAX: usize = 96;
     let rest = &text[end..text.len().min(end + TAG_BYTES_MAX)];
-    if text[..name].ends_with(b"<") {
+    if opens_element(&text[..name]) {
         let attributes = match rest.first()? {
             b'>' => 0,
             b' ' => run(rest, |byte| !matches!(byte, b'>' | b'<' | b'/' | b'\n')),
             _ => return None,
         };
-        return (rest.get(attributes) == Some(&b'>')).then_some(end + attributes + 1);
+        let start = end + attributes + 1;
+        let data = if text[start.min(text.len())..].starts_with(CDATA) { CDATA.len() } else { 0 };
+        return (rest.get(attributes) == Some(&b'>')).then_some(start + data);
     }
     let behind = rest.strip_prefix(b"</key>")?;
     let between = run(behind, |byte| byte.is_ascii_whitespace() || byte == b'+');
@@ -72,12 +80,36 @@ pub(super) fn element_start(text: &[u8], name: usize, end: usize) -> Option<usiz
     Some(end + rest.len() - behind.len())
 }
 
-/// The length of a literal's prefix: `r"…"`, `b'…'`, `@"…"`, `r#"…"#`.
+/// Whether a tag starts before its name: `<`, or `<` and a namespace.
+fn opens_element(before: &[u8]) -> bool {
+    const NAMESPACE_BYTES_MAX: usize = 24;
+    let before = &before[before.len().saturating_sub(NAMESPACE_BYTES_MAX)..];
+    let namespace = before.strip_suffix(b":").unwrap_or_default();
+    let letters = namespace.iter().rev().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+    before.ends_with(b"<") || letters > 0 && namespace[..namespace.len() - letters].ends_with(b"<")
+}
+
+/// The length of what may precede a value in YAML: a tag or an anchor, as in `!vault …`, `&key …`.
+pub(super) fn yaml_property(rest: &[u8]) -> usize {
+    const BYTES_MAX: usize = 32;
+    let name = match rest {
+        [b'!' | b'&', name @ ..] => &name[..name.len().min(BYTES_MAX)],
+        _ => return 0,
+    };
+    let length = run(name, |byte| byte.is_ascii_alphanumeric() || b"_-!".contains(&byte));
+    if name.get(length) == Some(&b' ') { 1 + length + count_blanks(&name[length..]) } else { 0 }
+}
+
+/// The length of a literal's prefix: `r"…"`, `b'…'`, `@"…"`, `r#"…"#`, `[]byte("…")`.
 pub(super) fn literal_prefix(rest: &[u8]) -> usize {
+    if rest.starts_with(BYTES_OF) {
+        return BYTES_OF.len();
+    }
     let letters = run(&rest[..rest.len().min(2)], |byte| b"rbufRBUFL@$N".contains(&byte));
     let hashes = run(&rest[letters..rest.len().min(letters + 3)], |byte| byte == b'#');
     let prefix = letters + hashes;
-    let is_literal = letters > 0 && matches!(rest.get(prefix), Some(b'"' | b'\''));
+    let quote = rest.get(prefix..).and_then(quote_at);
+    let is_literal = letters > 0 && quote.is_some_and(|(quote, _)| quote != b'`');
     if is_literal { prefix } else { 0 }
 }
 

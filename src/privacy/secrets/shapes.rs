@@ -154,7 +154,7 @@ pub(super) fn url_password(text: &[u8], at: usize) -> Option<Found> {
     let url = &rest[..run(rest, in_url)];
     let authority = &url[..run(url, |byte| !matches!(byte, b'/' | b'?' | b'#'))];
     let Some(colon) = memchr(b':', authority) else {
-        return token_as_user(text, start, authority);
+        return token_as_user(text, start, &authority[..memchr(b'@', authority)?]);
     };
     let at_sign = match authority.iter().rposition(|byte| *byte == b'@') {
         Some(at_sign) => at_sign,
@@ -164,6 +164,9 @@ pub(super) fn url_password(text: &[u8], at: usize) -> Option<Found> {
         None => url.iter().rposition(|byte| *byte == b'@')?,
     };
     let password = url.get(colon + 1..at_sign)?;
+    if password == b"x-oauth-basic" {
+        return token_as_user(text, start, &authority[..colon]);
+    }
     let is_secret = !password.is_empty()
         && !values::is_placeholder(password)
         && !values::holds_placeholder(&url[..at_sign]);
@@ -175,9 +178,8 @@ pub(super) fn url_password(text: &[u8], at: usize) -> Option<Found> {
 }
 
 /// A token instead of a user name: `https://ghp_…@github.com`.
-fn token_as_user(text: &[u8], start: usize, authority: &[u8]) -> Option<Found> {
+fn token_as_user(text: &[u8], start: usize, user: &[u8]) -> Option<Found> {
     const TOKEN_BYTES_MIN: usize = 20;
-    let user = &authority[..memchr(b'@', authority)?];
     let found = Found { start, end: start + user.len(), rule: "url-password" };
     let is_token =
         user.len() >= TOKEN_BYTES_MIN && user.iter().all(|&byte| word(byte)) && is_generated(user);

@@ -5,7 +5,7 @@
 use super::{
     assignments::assignment,
     commands::{openssl_pass, option, piped, sqlplus},
-    languages::{identified_by, secure_string, spoken_password},
+    languages::{identified_by, login_call, secure_string, spoken_password},
     netrc::netrc,
     rules::{
         Rule, alphanumeric, around, at_least, base64, base64_url, colons, custom, dotted, exactly,
@@ -264,10 +264,15 @@ pub(super) const RULES: &[Rule] = &[
     custom("command", &[" -u", " -s", " -f", " -k", " -l", " -v", " -i", "-user", " -b"], option),
     custom("command", &[" -p", " -a", " -w"], option),
     custom("command", &["-passin pass:", "-passout pass:", "-pass pass:"], openssl_pass),
-    custom("command", &["chpasswd", "sudo -S"], piped),
+    custom("command", &["chpasswd", "sudo -S", "--password-stdin", "--with-token"], piped),
     custom("command", &["sqlplus "], sqlplus),
     custom("netrc", &["password"], netrc),
     custom("sql", &["identified by"], identified_by),
+    custom(
+        "call",
+        &["basicauth(", "basic_auth(", "networkcredential(", "passwordauthentication(", "auth=("],
+        login_call,
+    ),
     custom("powershell", &["convertto-securestring "], secure_string),
     custom(
         "spoken",

@@ -31,6 +31,8 @@ pub(super) enum Written {
     Listed,
     /// `the name is value`: a sentence.
     Spoken,
+    /// `name value`, `| name | value |`: a sentence or a table.
+    Bare,
 }
 
 /// How much of a value is classified. Its start suffices, and this limits the cost for untrusted
@@ -252,7 +254,7 @@ fn is_plausible(kind: Kind, written: Written, value: &[u8]) -> bool {
     match kind {
         Kind::Password => is_password(written, value),
         Kind::MaybePassword => {
-            !matches!(written, Written::Loose | Written::Line)
+            !matches!(written, Written::Loose | Written::Line | Written::Bare)
                 && is_random(value, 6)
                 && !is_path(value)
                 && !is_code(value)
@@ -307,6 +309,7 @@ fn is_password(written: Written, value: &[u8]) -> bool {
         }
         Written::Line => is_password(Written::Loose, value) || is_plain_word(value),
         Written::Spoken => is_random(value, 6) && !is_code(value) && !is_path(value),
+        Written::Bare => is_chosen(value),
         Written::Tight => value.len() >= 4 && !letters && !is_code(value) && !is_identifier(value),
         Written::Loose => {
             value.len() >= 6
@@ -316,6 +319,15 @@ fn is_password(written: Written, value: &[u8]) -> bool {
                 && !is_sized_type(value)
         }
     }
+}
+
+/// A capital, a small letter and a digit, as people are asked to choose. Not a file or a name in code.
+fn is_chosen(value: &[u8]) -> bool {
+    is_random(value, 8)
+        && value.iter().any(u8::is_ascii_uppercase)
+        && value.iter().any(u8::is_ascii_lowercase)
+        && !value.iter().any(|byte| b"/._:=".contains(byte))
+        && !is_code(value)
 }
 
 /// A lower-case word that is not a type, state or variable.
@@ -336,7 +348,9 @@ fn is_made_secret(written: Written, value: &[u8]) -> bool {
             is_random(value, 8)
                 || long && (is_mixed(value) || is_number(value) || looks_random(value))
         }
-        Written::Listed | Written::Spoken => long && has_digit(value) && looks_random(value),
+        Written::Listed | Written::Spoken | Written::Bare => {
+            long && has_digit(value) && looks_random(value)
+        }
         Written::Tight | Written::Flag => {
             (is_random(value, 8) || long && looks_random(value))
                 && !is_code(value)
