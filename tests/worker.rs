@@ -59,6 +59,20 @@ fn kinds(sandbox: &Sandbox) -> Vec<String> {
 }
 
 #[test]
+fn a_worker_whose_data_directory_is_deleted_ends_and_leaves_the_next_one_alone() {
+    let sandbox = Sandbox::new();
+    let mut first = Serving::start(&sandbox, &[]);
+    // A worker may write until it notices.
+    until(|| fs::remove_dir_all(sandbox.data()).is_ok() && !sandbox.data().exists());
+    let second = Serving::start(&sandbox, &[]);
+    until(|| first.child.try_wait().unwrap().is_some());
+    let text = fs::read_to_string(sandbox.data().join("worker.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), second.presence);
+    assert!(sandbox.run(&["worker", "status"]).ok().contains("ok"));
+    assert!(!Lines::open(&sandbox).ask(&json!({"type": "ping"})).is_null());
+}
+
+#[test]
 fn a_session_becomes_memory_without_anybody_asking_for_it() {
     let sandbox = Sandbox::new();
     sandbox.write(".claude-mem/settings.json", SETTINGS);

@@ -128,6 +128,7 @@ fn run(app: &mut App, is_background: bool) -> Result<(), Failure> {
     match worker::run(app, is_background)? {
         // On a failure, the service manager starts the newer version.
         Some(End::Replaced) => Err(Failure::new("the worker was replaced by a newer version")),
+        Some(End::Deleted) => Err(Failure::new("the data directory was deleted")),
         Some(End::Requested | End::Idle) => Ok(()),
         None => {
             app.output.say("a worker is already running");

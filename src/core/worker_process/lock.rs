@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
-use crate::os::open_lock;
+use crate::os::{self, open_lock};
+
+const FILE: &str = "worker.lock";
 
 /// A hook that checks for a worker holds the lock for microseconds, so taking it is retried this often.
 const TRIES: u32 = 10;
@@ -18,26 +20,37 @@ const PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub struct WorkerLock {
     _file: File,
+    inode: Option<u64>,
 }
 
 impl WorkerLock {
     /// Takes the lock. `None` if another process holds it.
     pub fn take(data: &Path) -> io::Result<Option<Self>> {
-        let file = open_lock(&data.join("worker.lock"))?;
+        let file = open_lock(&data.join(FILE))?;
         for _ in 0..TRIES {
             match file.try_lock() {
-                Ok(()) => return Ok(Some(Self { _file: file })),
+                Ok(()) => return Ok(Some(Self { _file: file, inode: inode(data) })),
                 Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
                 Err(TryLockError::Error(error)) => return Err(error),
             }
         }
         Ok(None)
     }
+
+    /// Whether the locked file is still in the data directory. If somebody deleted the directory, another worker may
+    /// run in a new one, and its files are not ours.
+    pub fn is_in_place(&self, data: &Path) -> bool {
+        self.inode == inode(data)
+    }
+}
+
+fn inode(data: &Path) -> Option<u64> {
+    Some(os::inode_and_len(&data.join(FILE)).ok()?.0)
 }
 
 /// Whether a worker runs here: it holds the lock as long as it lives.
 pub fn is_worker_running(data: &Path) -> bool {
-    match File::open(data.join("worker.lock")) {
+    match File::open(data.join(FILE)) {
         Ok(lock) => matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)),
         Err(_) => false,
     }

@@ -79,6 +79,8 @@ pub enum End {
     Idle,
     /// A newer version replaces it.
     Replaced,
+    /// The data directory was deleted.
+    Deleted,
 }
 
 /// A change that listeners are notified of.

@@ -16,7 +16,7 @@ use claude_mem_projections::Store;
 
 use super::{throttle::Throttle, version::is_newer};
 use crate::shared::{Change, End, Shared};
-use claude_mem_core::worker_process::forget_attempts;
+use claude_mem_core::worker_process::{WorkerLock, forget_attempts};
 use claude_mem_core::{
     app::App,
     failure::Failure,
@@ -44,6 +44,7 @@ const CACHE_KB: u32 = 512;
 struct MainLoop {
     shared: Arc<Shared>,
     bell: WakeListener,
+    lock: Arc<WorkerLock>,
     app: App,
     settings: Option<SystemTime>,
     store: Store,
@@ -82,6 +83,7 @@ enum WakeReason {
 pub(super) fn start(
     shared: &Arc<Shared>,
     bell: WakeListener,
+    lock: Arc<WorkerLock>,
 ) -> Result<thread::JoinHandle<()>, Failure> {
     let mut app = shared.app();
     let store = open(&mut app)?;
@@ -91,6 +93,7 @@ pub(super) fn start(
     let main_loop = MainLoop {
         shared: Arc::clone(shared),
         bell,
+        lock,
         settings: settings_time(&app),
         app,
         store,
@@ -121,6 +124,10 @@ impl MainLoop {
         let mut reason = WakeReason::Nothing;
         let mut is_proven = false;
         while !self.shared.is_ending() {
+            if !self.lock.is_in_place(&self.shared.paths.data) {
+                self.shared.end_because(End::Deleted);
+                break;
+            }
             let began = Instant::now();
             let done = self.round(reason);
             self.throttle.worked(began.elapsed());

@@ -58,7 +58,8 @@ pub fn run(app: &App, is_background: bool) -> Result<Option<End>, Failure> {
     let app = App::new(app.environment.clone(), real(&app.paths)?);
     let data = app.paths.data.clone();
     let lock = WorkerLock::take(&data).map_err(|error| broken("lock worker.lock", &error))?;
-    let Some(_lock) = lock else { return Ok(None) };
+    let Some(lock) = lock else { return Ok(None) };
+    let lock = Arc::new(lock);
     // Older versions created some files with the user's umask; `doctor` reports what cannot be changed.
     let _ = data_dir::tighten(&app.paths);
     let sockets = Sockets::open(&app)?;
@@ -69,15 +70,18 @@ pub fn run(app: &App, is_background: bool) -> Result<Option<End>, Failure> {
     log_layer::start(&data, &app.settings.get(&LOG));
     tracing::info!("version {} is listening at {}", presence.version, presence.url());
     log_panics();
-    let served = serve_all(&app, sockets, presence);
-    Presence::remove(&data);
-    for socket in [jsonl::SOCKET, claude_mem_core::worker_process::WAKE_SOCKET] {
-        let _ = fs::remove_file(data.join(socket));
+    let served = serve_all(&app, sockets, presence, &lock);
+    if lock.is_in_place(&data) {
+        Presence::remove(&data);
+        for socket in [jsonl::SOCKET, claude_mem_core::worker_process::WAKE_SOCKET] {
+            let _ = fs::remove_file(data.join(socket));
+        }
     }
     match &served {
         Ok(End::Requested) => tracing::info!("stopped on request"),
         Ok(End::Idle) => tracing::info!("stopped because it is idle"),
         Ok(End::Replaced) => tracing::info!("stopped for a newer version"),
+        Ok(End::Deleted) => {}
         Err(failure) => tracing::error!("{}", failure.in_one_line()),
     }
     served.map(Some)
@@ -109,7 +113,12 @@ impl Sockets {
     }
 }
 
-fn serve_all(app: &App, sockets: Sockets, presence: Presence) -> Result<End, Failure> {
+fn serve_all(
+    app: &App,
+    sockets: Sockets,
+    presence: Presence,
+    lock: &Arc<WorkerLock>,
+) -> Result<End, Failure> {
     let shared = Shared::new(app, presence)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -118,7 +127,7 @@ fn serve_all(app: &App, sockets: Sockets, presence: Presence) -> Result<End, Fai
         .build()
         .map_err(|error| broken("start", &error))?;
     embedding::start(&shared)?;
-    let main_loop = main_loop::start(&shared, sockets.wake)?;
+    let main_loop = main_loop::start(&shared, sockets.wake, Arc::clone(lock))?;
     let served = runtime.block_on(serve(sockets.http, sockets.lines, Arc::clone(&shared)));
     shared.end();
     // The thread ends within a bounded time. If it panicked, nothing is lost: the log has everything.
