@@ -95,6 +95,33 @@ fn uninstalling_leaves_every_file_as_it_was_byte_for_byte() {
 }
 
 #[test]
+fn one_file_that_cannot_be_changed_keeps_no_entries_of_ours_in_the_others() {
+    let sandbox = with_claude_code();
+    let (config, hooks) = ("\u{feff}# mine\r\nmodel = \"m\"", "{\r\n  \"hooks\": {}\r\n}");
+    sandbox.write(".codex/config.toml", config);
+    sandbox.write(".codex/hooks.json", hooks);
+    sandbox.write(".gemini/settings.json", "{}");
+    sandbox.run(&["install", "--all"]).ok();
+    assert_ne!(sandbox.read(".codex/config.toml"), config);
+    // Ours, and broken since: what is to be removed cannot be known.
+    let broken = sandbox.read(".claude/settings.json") + "}";
+    sandbox.write(".claude/settings.json", &broken);
+    let failed = sandbox.run(&["uninstall"]).fails(1);
+    assert!(failed.contains("settings.json"), "{failed}");
+    assert_eq!(sandbox.read(".claude/settings.json"), broken);
+    assert_eq!(sandbox.read(".codex/config.toml"), config);
+    assert_eq!(sandbox.read(".codex/hooks.json"), hooks);
+    assert_eq!(sandbox.read(".gemini/settings.json"), "{}");
+    // Mended, it is restored by the next try.
+    sandbox.write(".claude/settings.json", &broken[..broken.len() - 1]);
+    sandbox.run(&["uninstall"]).ok();
+    assert_eq!(sandbox.read(".claude/settings.json"), SETTINGS);
+    // Broken, but not ours.
+    sandbox.write(".claude/settings.json", "{\"theme\": }");
+    sandbox.run(&["uninstall"]).ok();
+}
+
+#[test]
 fn files_that_did_not_exist_are_deleted_again() {
     let sandbox = Sandbox::new();
     sandbox.run(&["install"]).ok();

@@ -13,6 +13,7 @@ use super::{
 };
 use claude_mem_capture::{CLAUDE_CODE, Client, clients::CLIENTS};
 use claude_mem_core::{
+    NAME,
     app::App,
     failure::Failure,
     format::bytes,
@@ -59,10 +60,11 @@ impl Uninstall {
         if let Some(chosen) = self.client {
             return unregister(app, Some(chosen));
         }
-        unregister(app, None)?;
+        let unregistered = unregister(app, None);
         if client::stop(&app.paths.data)? {
             print_done(app, "stopped the worker")?;
         }
+        unregistered?;
         if self.purge {
             purge(app)?;
         } else if app.paths.data.exists() {
@@ -125,42 +127,37 @@ fn unregister(app: &mut App, only: Option<Chosen>) -> Result<(), Failure> {
     let (edited, kept): (Vec<Edited>, _) =
         std::mem::take(&mut manifest.edited).into_iter().partition(|edited| is_ours(&edited.file));
     manifest.edited = kept;
+    // A file that cannot be changed does not keep our entries in the others.
+    let mut failures = Vec::new();
     for edited in edited {
-        if edited.restore().map_err(|error| not_restored(&edited.file, &error))? {
-            let verb = if edited.backup.is_some() { "restored" } else { "deleted" };
-            print_done(app, &format!("{verb} {}", shown(app, &edited.file)))?;
-            // A backup file from between two installations contains what the first one wrote.
-            removals.retain(|removal| removal.file != edited.file);
-            let again = removals_of(app, only).into_iter();
-            removals.extend(again.filter(|removal| removal.file == edited.file).take(1));
-        }
-        if edited.file.extension().is_some_and(|extension| extension == "json") {
-            removals.retain(|removal| removal.file != edited.file);
-            clean(app, &edited.file, edited.backup.is_none())?;
-        } else if let Some(at) = removals.iter().position(|removal| removal.file == edited.file) {
-            save(app, &removals.remove(at), edited.backup.is_none())?;
+        if let Err(failure) = undo(app, &edited, only, &mut removals) {
+            failures.push(failure);
+            manifest.edited.push(edited);
         }
     }
     for removal in removals {
-        save(app, &removal, false)?;
+        failures.extend(save(app, &removal, false).err());
     }
     // Without a manifest, or if settings were copied, some of our hooks may be left.
     let is_claude_code =
         |only| matches!(only, Chosen::Client(client) if client.name == CLAUDE_CODE.name);
     if only.is_none_or(is_claude_code) {
-        for file in &of_claude_code {
-            clean(app, file, false)?;
+        for file in of_claude_code.iter().filter(|file| mentions_us(file)) {
+            failures.extend(clean(app, file, false).err());
         }
     }
     let (written, kept): (Vec<Written>, _) =
         std::mem::take(&mut manifest.written).into_iter().partition(|it| is_ours(&it.file));
     manifest.written = kept;
     for written in written {
-        let is_removed = written.remove().map_err(|error| not_restored(&written.file, &error))?;
         let file = shown(app, &written.file);
-        match is_removed {
-            true => print_done(app, &format!("deleted {file}"))?,
-            false => app.output.line(format_args!("kept {file}, which you changed"))?,
+        match written.remove() {
+            Ok(true) => print_done(app, &format!("deleted {file}"))?,
+            Ok(false) => app.output.line(format_args!("kept {file}, which you changed"))?,
+            Err(error) => {
+                failures.push(not_restored(&written.file, &error));
+                manifest.written.push(written);
+            }
         }
     }
     manifest.remove_folders();
@@ -168,7 +165,40 @@ fn unregister(app: &mut App, only: Option<Chosen>) -> Result<(), Failure> {
         // What others put there keeps the folder.
         manifest.folders.clear();
     }
-    Ok(manifest.save(&app.paths)?)
+    manifest.save(&app.paths)?;
+    let last = failures.pop();
+    for failure in failures {
+        app.output.say(format_args!("warning: {}", failure.in_one_line()));
+    }
+    last.map_or(Ok(()), Err)
+}
+
+/// Restores a file that we edited, or removes our entries if others changed it, too.
+fn undo(
+    app: &mut App,
+    edited: &Edited,
+    only: Option<Chosen>,
+    removals: &mut Vec<TextChange>,
+) -> Result<(), Failure> {
+    let planned = removals.iter().position(|removal| removal.file == edited.file);
+    let mut removal = planned.map(|at| removals.remove(at));
+    if edited.restore().map_err(|error| not_restored(&edited.file, &error))? {
+        let verb = if edited.backup.is_some() { "restored" } else { "deleted" };
+        print_done(app, &format!("{verb} {}", shown(app, &edited.file)))?;
+        // A backup file from between two installations contains what the first one wrote.
+        removal = removals_of(app, only).into_iter().find(|removal| removal.file == edited.file);
+    }
+    let is_our_file = edited.backup.is_none();
+    if edited.file.extension().is_some_and(|extension| extension == "json") {
+        return clean(app, &edited.file, is_our_file);
+    }
+    removal.map_or(Ok(()), |removal| save(app, &removal, is_our_file))
+}
+
+/// Whether a file can have entries of ours. If not, it does not matter whether it can be read as JSON.
+fn mentions_us(file: &Path) -> bool {
+    user_file::read(file)
+        .is_ok_and(|bytes| bytes.windows(NAME.len()).any(|part| part == NAME.as_bytes()))
 }
 
 /// The files of the chosen clients without our entries, as far as they have any.

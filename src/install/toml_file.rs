@@ -8,6 +8,8 @@ use claude_mem_core::{NAME, json_edit::Unusable};
 
 use crate::{is_our_hook, is_our_program, manifest::TextChange};
 
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// The name of Kimi's list of hooks.
 const HOOKS: &str = "hooks";
 
@@ -16,6 +18,8 @@ const HOOKS: &str = "hooks";
 pub(crate) struct TomlFile {
     change: TextChange,
     document: DocumentMut,
+    /// The document as it would be written without changes: the parser drops a byte order mark and carriage returns.
+    unchanged: String,
 }
 
 impl TomlFile {
@@ -26,12 +30,23 @@ impl TomlFile {
             .text
             .parse::<DocumentMut>()
             .map_err(|error| Unusable::new(file, format_args!("it is not valid TOML: {error}")))?;
-        Ok(Self { change, document })
+        let unchanged = document.to_string();
+        Ok(Self { change, document, unchanged })
     }
 
-    /// The file with all changes.
+    /// The file with all changes. Without any it stays as it is, to the byte.
     pub(crate) fn change(self) -> TextChange {
-        TextChange { text: self.document.to_string(), ..self.change }
+        let mut text = self.document.to_string();
+        if text == self.unchanged {
+            return self.change;
+        }
+        if self.change.text.contains("\r\n") {
+            text = text.replace("\r\n", "\n").replace('\n', "\r\n");
+        }
+        if self.change.text.starts_with(BYTE_ORDER_MARK) {
+            text.insert(0, BYTE_ORDER_MARK);
+        }
+        TextChange { text, ..self.change }
     }
 
     pub(crate) fn document(&mut self) -> &mut DocumentMut {
@@ -164,6 +179,25 @@ mod tests {
         again.remove_hooks();
         again.remove_server("mcp_servers");
         assert_eq!(again.change().text, before);
+    }
+
+    #[test]
+    fn a_file_without_entries_of_ours_stays_as_it_is_and_others_keep_their_line_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.toml");
+        for before in ["\u{feff}# mine\r\n[a]\r\nb = 1\r\n", "x = 1", "[a]\nb = 1 # c"] {
+            fs::write(&file, before).unwrap();
+            let mut toml = TomlFile::open(&file).unwrap();
+            toml.remove_hooks();
+            toml.remove_server("mcp_servers");
+            assert!(!toml.change().is_changed(), "{before:?}");
+            let mut toml = TomlFile::open(&file).unwrap();
+            toml.add_server("mcp_servers", "/b/claude-mem", &[]).unwrap();
+            let added = toml.change().text;
+            assert!(added.starts_with(before), "{added:?}");
+            let is_windows = before.contains('\r');
+            assert!(added.lines().count() > 3 && added.contains("\"mcp\"]\r\n") == is_windows);
+        }
     }
 
     #[test]
