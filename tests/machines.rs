@@ -418,15 +418,18 @@ fn forgotten_events_leave_every_copy_when_their_machine_compacts() {
     let (place, mut machines) = with_directory(2);
     machines[0].work("walrus");
     machines[0].work("badger");
+    machines[0].work("ferret");
     machines[0].ship();
     machines[1].pull();
     let holds = |dir: &Path| {
         let found = files(dir);
-        found.values().any(|bytes| bytes.windows(6).any(|part| part == b"walrus"))
+        let is_forgotten = |part: &[u8]| part == b"walrus" || part == b"ferret";
+        found.values().any(|bytes| bytes.windows(6).any(is_forgotten))
     };
     let copies = machines[1].sandbox.data().join("foreign");
     assert!(holds(&copies));
     machines[1].run(&["forget", "--yes", "--session", "machine-0-1"]).ok();
+    machines[1].run(&["forget", "--yes", "--text", "ferret"]).ok();
     machines[1].ship();
     machines[0].pull();
     machines[0].run(&["compact"]).ok();

@@ -1,10 +1,10 @@
 //! Forgets memories by condition: session, project, time, file or text.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, iter};
 
 use claude_mem_events::{Event, Forgotten, Id, Recorded};
 use claude_mem_log::{Item, Log};
-use claude_mem_projections::{ForgetTargets, MemorySource, Store};
+use claude_mem_projections::{ForgetTargets, MemorySource, Store, host_logs};
 
 use super::{append, known_project, project_of};
 use crate::{semantic::erase_hidden, store};
@@ -127,7 +127,7 @@ fn both(one: ForgetTargets, other: &ForgetTargets) -> ForgetTargets {
     }
 }
 
-/// Everything that contains a text: memories by row, events by their recorded content. Projects
+/// Everything that contains a text, of all machines: memories by row, events by their recorded content. Projects
 /// with a matching name or path are listed separately.
 fn holding(
     app: &App,
@@ -145,32 +145,35 @@ fn holding(
     let mut events: BTreeSet<Id> = touching.events.iter().copied().collect();
     let of_replies: BTreeSet<&str> =
         touching.rows.iter().filter_map(|row| Some(row.split_once('/')?.0)).collect();
-    let log = Log::open(&app.paths.log(), claude_mem_log::Options::default())?;
-    let mut reader = log.read_from_start();
-    while let Some(item) = reader.next()? {
-        let Item::Record(entry) = item else { continue };
-        if !is_in(entry.payload, &wanted) {
-            continue;
-        }
-        let recorded = Recorded::from_entry(&entry);
-        let is_meant = match &recorded.event {
-            // If memories of it are named, they are forgotten together with their sources.
-            Event::AgentReplied(_) => !of_replies.contains(recorded.id.to_string().as_str()),
-            Event::Forgotten(_)
-            | Event::ProjectMerged(_)
-            | Event::ReprocessStarted(_)
-            | Event::ReprocessFinished(_)
-            | Event::LogCompacted(_)
-            | Event::MemoryInjected(_)
-            | Event::SessionStarted(_)
-            | Event::SessionEnded(_) => false,
-            _ => true,
-        };
-        // The path is in every event of a session; that alone is not a match.
-        if is_only_in_envelope(&recorded, &wanted) {
-            projects.insert(recorded.envelope.project.key);
-        } else if is_meant {
-            events.insert(recorded.id);
+    let own = Log::open(&app.paths.log(), claude_mem_log::Options::default())?;
+    let others = host_logs(&app.paths.foreign())?.into_iter().map(|copy| copy.log);
+    for log in iter::once(own).chain(others) {
+        let mut reader = log.read_from_start();
+        while let Some(item) = reader.next()? {
+            let Item::Record(entry) = item else { continue };
+            if !is_in(entry.payload, &wanted) {
+                continue;
+            }
+            let recorded = Recorded::from_entry(&entry);
+            let is_meant = match &recorded.event {
+                // If memories of it are named, they are forgotten together with their sources.
+                Event::AgentReplied(_) => !of_replies.contains(recorded.id.to_string().as_str()),
+                Event::Forgotten(_)
+                | Event::ProjectMerged(_)
+                | Event::ReprocessStarted(_)
+                | Event::ReprocessFinished(_)
+                | Event::LogCompacted(_)
+                | Event::MemoryInjected(_)
+                | Event::SessionStarted(_)
+                | Event::SessionEnded(_) => false,
+                _ => true,
+            };
+            // The path is in every event of a session; that alone is not a match.
+            if is_only_in_envelope(&recorded, &wanted) {
+                projects.insert(recorded.envelope.project.key);
+            } else if is_meant {
+                events.insert(recorded.id);
+            }
         }
     }
     touching.events = events.into_iter().collect();
