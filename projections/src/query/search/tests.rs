@@ -1,4 +1,4 @@
-use super::*;
+use super::{typed::INDEX_ROWS_MIN, *};
 use crate::{
     Store,
     test_log::{TestLog, titled},
@@ -291,6 +291,12 @@ fn a_beginning_that_is_everywhere_finds_the_newest_and_selects_nothing_beside_ot
         })
         .collect();
     let store = notes(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    // Rows in the index alone make it large enough, without the time to fold them.
+    let filler = format!(
+        "with recursive numbers (id) as (select 1000 union all select id + 1 from numbers limit {INDEX_ROWS_MIN})
+         insert into observations_fts (rowid, title) select id, 'filler' from numbers"
+    );
+    store.connection.execute(&filler, []).unwrap();
     let typed = |query: &str| {
         let search = Search { query: query.into(), is_typing: true, ..Search::default() };
         store.search(&search).unwrap()

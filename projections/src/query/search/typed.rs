@@ -1,19 +1,19 @@
-//! How common the word is that is being typed.
+//! Estimates how common the word is that is being typed.
 //!
 //! FTS5 merges the postings of all words with a prefix before it returns the first row, again in every statement. With
 //! `th` that is half of the index: 50 ms a statement at 100,000 memories, and a search has four for each kind. The newest rows
-//! show as well how common a prefix is, and a prefix that is everywhere selects nothing.
+//! show how common a prefix is, and a prefix that is everywhere selects nothing.
 
 use super::{
     candidates::newest, query::Query, score::Matcher, searching::Searching, statistics::Statistics,
 };
 use crate::error::Result;
 
-/// In smaller indexes every prefix is fast. Tests fill smaller ones.
-const INDEX_ROWS_MIN: f64 = if cfg!(test) { 50.0 } else { 20_000.0 };
-/// How many of the newest rows are read.
+/// In smaller indexes every prefix is fast.
+pub(super) const INDEX_ROWS_MIN: f64 = 20_000.0;
+/// Number of the newest rows to read.
 const SAMPLE_ROWS: usize = 200;
-/// In fewer of them it is not certain how common the word is: the index is asked.
+/// With fewer matches the sample is not reliable, and the index is used.
 const FOUND_ROWS_MIN: usize = 5;
 /// From this share on, the index is not read for the word. It still counts when rows are scored.
 const EVERYWHERE: f64 = 0.1;
