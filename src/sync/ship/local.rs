@@ -1,9 +1,10 @@
 //! The segments of the local log, as they are shipped.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, Read as _},
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use claude_mem_log::{
@@ -18,7 +19,7 @@ use crate::ship::{
     manifest::{Hash, HostId},
     remote_head,
 };
-use claude_mem_core::os::FileExt as _;
+use claude_mem_core::os::{self, FileExt as _};
 
 /// A local segment.
 #[derive(Debug, Clone)]
@@ -155,6 +156,21 @@ fn feed(hasher: &mut blake3::Hasher, file: &mut File, len: u64) -> io::Result<()
         left -= piece.len() as u64;
     }
     Ok(())
+}
+
+/// Enough of the log directory's state to detect new records.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct LogSnapshot {
+    active: Option<(u64, u64)>,
+    folders: [Option<SystemTime>; 2],
+}
+
+impl LogSnapshot {
+    pub(super) fn at(dir: &Path) -> Self {
+        let active = os::inode_and_len(&dir.join("active.log")).ok();
+        let changed = |dir: &Path| fs::metadata(dir).ok()?.modified().ok();
+        Self { active, folders: [changed(dir), changed(&dir.join("spill"))] }
+    }
 }
 
 /// Runs blocking file I/O on a thread of its own.

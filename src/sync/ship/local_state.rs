@@ -10,7 +10,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::ship::Error;
+use crate::ship::{Error, remote_head::Head};
 use claude_mem_core::{
     os::open_lock,
     paths::Paths,
@@ -40,6 +40,9 @@ pub struct State {
     pub error: Option<String>,
 }
 
+/// While idle, the state is written at most this often.
+const WRITE_EVERY_US: u64 = 60_000_000;
+
 impl State {
     /// Reads the state of the configured remote; `None` if it is missing or unreadable.
     pub fn load(paths: &Paths) -> Option<Self> {
@@ -51,8 +54,41 @@ impl State {
         serde_json::from_slice(&fs::read(path).ok()?).ok()
     }
 
+    /// Records the result of an attempt: the head of the remote, or the error.
+    pub(super) fn update(
+        path: &Path,
+        place: &str,
+        now_us: u64,
+        result: Result<Option<&Head>, &Error>,
+    ) {
+        let before = Self::read(path).filter(|state| state.place == place).unwrap_or_default();
+        let mut state = Self {
+            place: place.into(),
+            tried_us: now_us,
+            error: result.err().map(ToString::to_string),
+            ..before.clone()
+        };
+        if let Ok(Some(head)) = result {
+            let last = head.segments().pop();
+            state = Self {
+                host: head.host.to_string(),
+                number: head.number,
+                segment: last.as_ref().map_or(0, |last| last.number),
+                offset: last.as_ref().map_or(0, |last| last.bytes),
+                log_bytes: head.bytes(),
+                shipped_us: now_us,
+                ..state
+            };
+        }
+        let is_changed = state.number != before.number || state.error != before.error;
+        // When idle, nothing is written. The file is optional, so errors are ignored.
+        if is_changed || now_us.saturating_sub(before.tried_us) > WRITE_EVERY_US {
+            let _ = state.save(path);
+        }
+    }
+
     /// Writes a state file.
-    pub(super) fn save(&self, path: &Path) -> Result<(), Error> {
+    fn save(&self, path: &Path) -> Result<(), Error> {
         let text = serde_json::to_vec_pretty(self).expect("a state is plain data");
         user_file::write(path, &text, Readers::Owner)
             .map_err(|error| Error::io("write", path, error))

@@ -26,6 +26,7 @@ mod azure;
 mod backoff;
 pub mod backup;
 mod credentials;
+mod divergence;
 pub mod error;
 mod error_text;
 mod fetch;

@@ -1,23 +1,20 @@
 //! Ships the local log to a remote.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    time::SystemTime,
-};
+use std::path::PathBuf;
 
 use crate::ship::{
     Error,
     backup::BackupLimit,
+    divergence,
     gc::{sweep, sweep_all},
     key,
-    local::{self, LocalSegment, blocking},
+    local::{self, LocalSegment, LogSnapshot, blocking},
     local_state::{Lock, State},
     manifest::{Description, Entry, FORMAT, Hash, HostId, Increment, Manifest},
     plan::{Plan, PlannedSegment},
     remote::{Purpose, Put, Remote},
     remote_head::{self, Head},
-    upload::{Uploader, diverged},
+    upload::Uploader,
 };
 use claude_mem_core::{
     clock::Clock,
@@ -69,13 +66,6 @@ pub struct Shipped {
 
 /// What [`Shipped::is_refilled`] means, for the user.
 pub const REFILLED: &str = "the backup location was empty although this machine had uploaded to it; the whole log was uploaded again";
-
-/// Enough of the directory's state to detect new records.
-#[derive(Debug, PartialEq, Eq)]
-struct LogSnapshot {
-    active: Option<(u64, u64)>,
-    folders: [Option<SystemTime>; 2],
-}
 
 /// Attempts per run, if the log or the remote changes meanwhile.
 const ATTEMPTS_MAX: usize = 5;
@@ -156,7 +146,12 @@ impl Shipper {
             return Ok(shipped);
         }
         let result = self.turn(&mut shipped, is_repair).await;
-        self.remember(result.as_ref().err());
+        State::update(
+            &self.state,
+            self.remote.place(),
+            self.now_us(),
+            result.as_ref().map(|()| self.head.as_ref()),
+        );
         if shipped.objects > 0 {
             tracing::debug!(objects = shipped.objects, bytes = shipped.put_bytes, "uploaded");
         }
@@ -226,7 +221,7 @@ impl Shipper {
             None => here,
         };
         if !self.is_loaded && !is_repair {
-            self.compare(&here)?;
+            divergence::check(&self.remote, self.head.as_ref(), &here)?;
         }
         self.is_loaded = true;
         let head = self.head.as_ref();
@@ -299,12 +294,12 @@ impl Shipper {
     async fn describe(&self, host: HostId, shipped: &mut Shipped) -> Result<(), Error> {
         let ours =
             Description { name: self.name.clone(), version: env!("CARGO_PKG_VERSION").into() };
-        let is_said = remote_head::describe(&self.remote, host)
+        let is_described = remote_head::describe(&self.remote, host)
             .await
             .is_ok_and(|there| there == Some(ours.clone()));
         let is_key_changed =
             self.head.as_ref().is_some_and(|head| head.manifest.key != self.key_shown());
-        if !is_said || is_key_changed {
+        if !is_described || is_key_changed {
             let text = serde_json::to_vec(&ours).expect("a description is plain data");
             shipped.put_bytes += self.remote.put_over(&host.description(), &text).await?;
             shipped.objects += 1;
@@ -314,45 +309,6 @@ impl Shipper {
 
     fn key_shown(&self) -> Option<String> {
         self.remote.key().map(|key| key::show(key.fingerprint()))
-    }
-
-    /// Verifies that unsealed segments are equal on both sides. Sealed ones have their hash in the
-    /// seal.
-    fn compare(&self, here: &[LocalSegment]) -> Result<(), Error> {
-        let Some(head) = &self.head else { return Ok(()) };
-        for there in &head.manifest.segments {
-            let is_same = |here: &&LocalSegment| {
-                here.number == there.number && here.generation == there.generation
-            };
-            let Some(here) = here.iter().find(is_same).filter(|_| there.seal.is_none()) else {
-                continue;
-            };
-            let is_here =
-                here.bytes >= there.hash_bytes && here.hash(there.hash_bytes, 0)?.0 == there.hash;
-            if !is_here {
-                return Err(diverged(&self.remote, there));
-            }
-        }
-        let last = head.manifest.segments.last();
-        // The backup may contain only segments that are older than those it should contain.
-        let is_older = |number: u64| here.first().is_some_and(|first| number < first.number);
-        if last.is_some_and(|last| is_older(last.number)) {
-            return Ok(());
-        }
-        for increment in &head.increments {
-            let here = here.iter().find(|here| Some(here.number) == last.map(|last| last.number));
-            let is_here = match here {
-                Some(here) if here.generation > 0 => true,
-                Some(here) if here.bytes >= increment.to() => {
-                    here.read(increment.from, increment.to())? == increment.bytes
-                }
-                _ => false,
-            };
-            if let (false, Some(last)) = (is_here, last) {
-                return Err(diverged(&self.remote, last));
-            }
-        }
-        Ok(())
     }
 
     /// Uploads the bytes appended to the last segment, as the next entry.
@@ -457,47 +413,7 @@ impl Shipper {
         Ok(Attempt::Done)
     }
 
-    fn remember(&self, error: Option<&Error>) {
-        let before = State::read(&self.state)
-            .filter(|state| state.place == self.remote.place())
-            .unwrap_or_default();
-        let now_us = self.now_us();
-        let mut state = State {
-            place: self.remote.place().into(),
-            tried_us: now_us,
-            error: error.map(ToString::to_string),
-            ..before.clone()
-        };
-        if let (None, Some(head)) = (error, &self.head) {
-            let last = head.segments().pop();
-            state = State {
-                host: head.host.to_string(),
-                number: head.number,
-                segment: last.as_ref().map_or(0, |last| last.number),
-                offset: last.as_ref().map_or(0, |last| last.bytes),
-                log_bytes: head.bytes(),
-                shipped_us: now_us,
-                ..state
-            };
-        }
-        let is_news = state.number != before.number || state.error != before.error;
-        // When idle, nothing is written. The file is optional, so errors are ignored.
-        if is_news || now_us.saturating_sub(before.tried_us) > REMEMBER_EVERY_US {
-            let _ = state.save(&self.state);
-        }
-    }
-
     fn now_us(&self) -> u64 {
         self.clock.now().as_microsecond().cast_unsigned()
-    }
-}
-
-const REMEMBER_EVERY_US: u64 = 60_000_000;
-
-impl LogSnapshot {
-    fn at(dir: &Path) -> Self {
-        let active = os::inode_and_len(&dir.join("active.log")).ok();
-        let changed = |dir: &Path| fs::metadata(dir).ok()?.modified().ok();
-        Self { active, folders: [changed(dir), changed(&dir.join("spill"))] }
     }
 }

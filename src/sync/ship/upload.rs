@@ -7,6 +7,7 @@ use tokio::task::JoinHandle;
 
 use crate::ship::{
     Error, Shipped,
+    divergence::diverged,
     local::{LocalSegment, blocking},
     manifest::{Hash, HostId, Part, PartLocation, Segment, part_object},
     remote::{Put, Remote},
@@ -153,10 +154,4 @@ async fn put_part(
         },
     };
     Ok((Part { from, to, hash, at: PartLocation::Object(object) }, put))
-}
-
-/// The segment differs between remote and local log.
-pub(super) fn diverged(remote: &Remote, there: &Segment) -> Error {
-    let why = format!("segment {:016x} differs from the remote", there.number);
-    Error::Diverged { place: remote.place().into(), why }
 }
