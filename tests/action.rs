@@ -1,4 +1,4 @@
-//! What a session is given beside an action: before a file is used, and after a command has failed.
+//! Memories given beside an action: before a file is used, and after a command has failed.
 
 use std::{collections::BTreeSet, fs, os::unix::fs::symlink};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{context::Past, hooks::PRE_TOOL_USE};
 
 impl Past {
-    /// A project with traps.
+    /// A project whose memories warn about files and commands.
     fn with_traps() -> Self {
         let mut past = Self::new();
         past.observe("one", "rule", "Never edit the ledger by hand", "src/ledger.rs");
@@ -36,7 +36,7 @@ impl Past {
         Some(output["additionalContext"].as_str().unwrap().to_owned())
     }
 
-    /// What is added before a tool uses a file; `None` if nothing.
+    /// The memories added before a tool uses a file; `None` if there are none.
     fn uses(&self, session: &str, tool: &str, path: &str) -> Option<String> {
         let name = if tool == "NotebookEdit" { "notebook_path" } else { "file_path" };
         self.hook(
@@ -45,14 +45,14 @@ impl Past {
         )
     }
 
-    /// What is added when a command fails; `None` if nothing.
+    /// The memories added when a command fails; `None` if there are none.
     fn fails(&self, session: &str, command: &str, error: &str) -> Option<String> {
         self.hook(&json!({"session_id": session, "hook_event_name": "PostToolUseFailure",
             "cwd": self.root(), "tool_name": "Bash", "tool_input": {"command": command},
             "tool_use_id": "t", "error": error, "is_interrupt": false}))
     }
 
-    /// The moments at which a session was given something.
+    /// The points at which a session was given memories.
     fn moments(&self) -> Vec<String> {
         let events = self.sandbox.events();
         let moments = events.iter().filter_map(|event| event["event"]["moment"].as_str());

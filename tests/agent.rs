@@ -1,4 +1,4 @@
-//! The user's own Claude Code as the agent of `claude-mem distill`.
+//! Claude Code as the provider of `claude-mem distill`.
 
 use std::{
     fs,
@@ -37,7 +37,7 @@ fn record_turn(sandbox: &Sandbox) {
     sandbox.hook("summary", payload("Stop", json!({"last_assistant_message": "Fixed."})));
 }
 
-/// `claude-mem distill` with the client as its agent.
+/// Runs `claude-mem distill` with the client as its provider.
 fn project(sandbox: &Sandbox, server: &Server, client: &Client, executable: &Path) -> Command {
     sandbox.use_gateway(&server.url());
     let mut command = sandbox.command(&["distill"]);
@@ -48,7 +48,7 @@ fn project(sandbox: &Sandbox, server: &Server, client: &Client, executable: &Pat
     command
 }
 
-/// Handles on all processes that work in this directory.
+/// Handles of all processes whose working directory is this one.
 fn processes_in(cwd: &Path) -> Vec<OwnedFd> {
     let cwd = fs::canonicalize(cwd).unwrap();
     let entries = fs::read_dir("/proc").unwrap().filter_map(|entry| {

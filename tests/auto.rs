@@ -1,4 +1,4 @@
-//! `auto`: the best provider that really answers, the rules where none does, and what is said about it.
+//! The provider `auto`: the best provider that answers, else the rules, and what status and doctor report about it.
 
 use std::{
     io::{BufRead, BufReader},
@@ -23,12 +23,12 @@ use crate::{
 
 type Variables = Vec<(String, String)>;
 
-/// No client is installed, and nobody was chosen.
+/// No client is installed, and no provider is set.
 fn auto() -> Variables {
     vec![("CLAUDE_CODE_PATH".into(), "/nowhere/claude".into())]
 }
 
-/// As many providers as there are servers, none of which was chosen.
+/// One provider per server; none is set explicitly.
 fn set_up(anthropic: &Server, openai: Option<&Server>) -> Variables {
     let mut variables = auto();
     variables.extend(provider_at("anthropic", anthropic.url()));
@@ -147,7 +147,7 @@ fn the_worker_falls_back_tries_again_later_and_what_the_rules_did_can_be_redone(
     let serving = serve(&sandbox, &variables);
     Session::worked(&sandbox, "a", 1);
     until(|| sandbox.run(&["status"]).ok().contains("using the built-in rules"));
-    // While it rests, it is left alone.
+    // During its pause it is not called.
     Session::worked(&sandbox, "b", 1);
     until(|| {
         let printed: Value =
@@ -232,7 +232,10 @@ fn waiting_for_a_model_is_reported_before_it_responds() {
             line.as_ref().is_ok_and(|line| parts.iter().all(|part| line.contains(part)))
         });
         assert!(result.is_some(), "{arguments:?}");
-        assert!(child.try_wait().unwrap().is_none(), "{arguments:?}: it was said while it waits");
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "{arguments:?}: it exited while the provider still answers"
+        );
         child.kill().unwrap();
         child.wait().unwrap();
     }

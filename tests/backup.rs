@@ -17,7 +17,7 @@ use crate::{
     ship::{remembered, work},
 };
 
-/// So that a text can be searched for in the objects.
+/// Without compression, a text can be searched for in the objects.
 const PLAIN: (&str, &str) = ("CLAUDE_MEM_SHIP_COMPRESS", "false");
 
 fn status(sandbox: &Sandbox) -> Value {
@@ -28,7 +28,7 @@ fn backup(sandbox: &Sandbox) -> PathBuf {
     sandbox.data().join("backups/log")
 }
 
-/// Runs a worker until the backup holds everything that was recorded.
+/// Runs a worker until the backup contains all events.
 fn back_up(sandbox: &Sandbox) {
     let _worker = Serving::start(sandbox, &[PLAIN]);
     until(|| {
@@ -49,7 +49,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The files that hold a text.
+/// The files that contain a text.
 fn holding(dir: &Path, text: &str) -> Vec<PathBuf> {
     let mut files = files(dir);
     files.retain(|path| {
@@ -69,7 +69,7 @@ fn damage(sandbox: &Sandbox) {
     sandbox.run(&["verify"]).fails(1);
 }
 
-fn assert_told(sandbox: &Sandbox) {
+fn assert_damage_reported(sandbox: &Sandbox) {
     let output = sandbox.run(&["status"]).ok();
     let line = output.lines().find(|line| line.trim_start().starts_with("repaired")).unwrap();
     assert!(line.contains("was repaired from") && line.contains("backups/log"), "{output}");
@@ -108,7 +108,7 @@ fn the_backup_stays_within_its_limit() {
     let mut random = 1_u64;
     for number in 1..=40 {
         let id = Id::new(number, number);
-        // Long payloads are compressed, unless there is nothing to compress.
+        // Long payloads are compressed, if that makes them smaller.
         let payload: Vec<u8> = std::iter::repeat_with(|| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (random >> 56) as u8
@@ -143,7 +143,7 @@ fn damage_that_the_daily_check_finds_is_repaired_from_the_backup() {
     until(|| is_repaired(&sandbox));
     sandbox.run(&["verify"]).ok();
     assert_eq!((sandbox.events(), dump(&sandbox.data())), before);
-    assert_told(&sandbox);
+    assert_damage_reported(&sandbox);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn damage_found_by_the_fold_is_repaired_from_the_backup_and_folded() {
     until(|| is_repaired(&sandbox));
     sandbox.run(&["verify"]).ok();
     assert_eq!((sandbox.events(), dump(&sandbox.data())), before);
-    assert_told(&sandbox);
+    assert_damage_reported(&sandbox);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn forgotten_events_are_erased_from_the_backup_too() {
     let machine = Sandbox::new();
     machine.run(&["restore", "--from", backup(&sandbox).to_str().unwrap()]).ok();
     assert_eq!(machine.events(), sandbox.events());
-    // A backup that is switched off does not keep what is forgotten next.
+    // Forgetting deletes a backup that is switched off.
     forget("otter", &[("CLAUDE_MEM_BACKUP_MB", "0")]);
     assert_nowhere(&sandbox, &["otter"]);
     assert!(!backup(&sandbox).exists());

@@ -1,4 +1,4 @@
-//! Whatever a hook is given and wherever it finds itself, the session goes on.
+//! Hooks with invalid payloads, in unusual directories and under limits: the session always continues.
 
 use std::{
     fs,
@@ -121,7 +121,7 @@ fn a_value_of_ten_thousand_levels_is_recorded() {
     assert!(sandbox.run(&["log", "t1"]).ok().contains("t1"));
 }
 
-/// Writes `bytes` of filling into a field, without holding them all.
+/// Writes `bytes` of filler into a field, piece by piece.
 fn pour(sandbox: &Sandbox, bytes: usize) -> Run {
     let mut command = sandbox.command(&["save"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -148,7 +148,7 @@ fn pour(sandbox: &Sandbox, bytes: usize) -> Run {
 fn ten_megabytes_are_clipped_and_more_than_is_kept_does_no_harm() {
     let sandbox = Sandbox::new();
     pour(&sandbox, 10 << 20).answer();
-    // As little above 64 as possible: on a busy machine a hook gives up on much more.
+    // Only just above 64: on a busy machine a hook times out on larger input.
     pour(&sandbox, 65 << 20).answer();
     let events = sandbox.events();
     assert_eq!(events[0]["kind"], "ToolUsed");
@@ -211,7 +211,7 @@ fn a_transcript_may_have_any_content() {
     assert!(events.iter().all(|event| event["event"]["last_assistant_message"] == ""));
 }
 
-/// Runs `save` in a shell of its own name spaces, after these commands. `None` where that is not allowed.
+/// Runs `save` in its own namespaces, after these shell commands. `None` where that is not allowed.
 fn in_own_world(sandbox: &Sandbox, prepare: &str) -> Option<Run> {
     let mut command = sandbox.in_own_world(&format!("{prepare} && cd / && exec \"$0\" save"))?;
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -247,7 +247,7 @@ fn a_data_directory_of_another_user_does_no_harm() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.data()).unwrap();
     fs::set_permissions(sandbox.data(), fs::Permissions::from_mode(0o500)).unwrap();
-    // Only root can give a directory away, and only root needs to: others cannot write to it already.
+    // Only root can change the owner of a directory, and only root needs this case: others cannot write to it anyway.
     let _ = std::os::unix::fs::chown(sandbox.data(), Some(12345), None);
     if let Some(run) = in_own_world(&sandbox, "true") {
         run.answer();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::sandbox::Sandbox;
 
-/// A name, and what breaks a settings file.
+/// The name of a case, and a function that breaks the settings file.
 type Break = (&'static str, fn(&Path));
 
 const BREAKS: &[Break] = &[
@@ -29,7 +29,7 @@ const BREAKS: &[Break] = &[
         fs::remove_file(file).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, file, 0o600.into()).unwrap();
     }),
-    // Root may read it all the same, and then it is not broken.
+    // Root can read it anyway, so for root it is not broken.
     ("unreadable", |file| {
         fs::set_permissions(file, fs::Permissions::from_mode(0o000)).unwrap();
     }),

@@ -1,8 +1,7 @@
-//! The page in a real browser: Chromium, driven by Playwright, before a real worker that real hooks tell things.
+//! The viewer in a real browser: Chromium, driven by Playwright, with a real worker and real hooks.
 //!
 //! Each script in `tests/browser/` is one test. It gets a link from `claude-mem viewer`, runs hooks as Claude Code
-//! does, and ends with an error if the page is not what it should be. What it saw is kept as pictures in
-//! `target/screenshots/`.
+//! does, and exits with an error if the page is wrong. Screenshots are kept in `target/screenshots/`.
 
 use std::{
     env, fs,
@@ -87,10 +86,10 @@ fn the_first_paint_is_light_and_long_lists_come_in_pieces() {
     plays("weight.mjs");
 }
 
-/// What the scripts have their hooks say, and what the model answers.
+/// The prompts of the scripts' hooks, and the responses of the model.
 const SCENE: &str = include_str!("browser/scene.json");
 
-/// Runs one script to its end before a worker of its own.
+/// Runs one script against its own worker.
 fn plays(script: &str) {
     let kit = Kit::find();
     let gate = Gate::new();
@@ -109,26 +108,26 @@ fn plays(script: &str) {
         }
     }
     let mut child = node.spawn().unwrap();
-    let mut said = String::new();
+    let mut output_lines = String::new();
     for line in BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap) {
         if line == "open the gate" {
             gate.open();
         }
-        said.push_str(&line);
-        said.push('\n');
+        output_lines.push_str(&line);
+        output_lines.push('\n');
     }
     gate.open();
     let output = child.wait_with_output().unwrap();
     let complaints = String::from_utf8_lossy(&output.stderr);
     let diagnostics = stage.sandbox.diagnostics();
-    assert!(output.status.success(), "{script}\n{said}\n{complaints}\n{diagnostics}");
+    assert!(output.status.success(), "{script}\n{output_lines}\n{complaints}\n{diagnostics}");
 }
 
 fn dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser")
 }
 
-/// What it takes to look at a page.
+/// The programs that open a page.
 struct Kit {
     chromium: PathBuf,
     playwright: PathBuf,
@@ -137,7 +136,7 @@ struct Kit {
 }
 
 impl Kit {
-    /// Where it cannot be had nothing is shown of the page, and the test fails.
+    /// Without them the page cannot be tested, and the test fails.
     fn find() -> Self {
         Self::try_find().unwrap_or_else(|error| panic!("the page needs a browser: {error}"))
     }
@@ -160,7 +159,7 @@ impl Kit {
     }
 }
 
-/// A home with a worker in it.
+/// A home directory with a worker.
 struct Stage {
     sandbox: Sandbox,
 }
@@ -168,7 +167,7 @@ struct Stage {
 impl Stage {
     fn open(server: &Server) -> Self {
         let mut variables = provider("anthropic", server);
-        // A worker of another test may have the usual one.
+        // A worker of another test may use the default port.
         variables.push(("CLAUDE_MEM_WORKER_PORT".into(), "0".into()));
         let sandbox = Sandbox::new();
         for (name, value) in variables {
@@ -192,8 +191,8 @@ impl Drop for Stage {
     }
 }
 
-/// A model that knows the scene: it answers a question by the prompt that it is about. As another model it says
-/// the same in other words, once the gate is open.
+/// A model for the demo scene: it responds according to the prompt in a request. As the second model it responds with
+/// other words, once the gate is open.
 fn model(gate: &Gate) -> Server {
     let gate = gate.clone();
     let scene: Value = serde_json::from_str(SCENE).unwrap();
@@ -209,7 +208,7 @@ fn reply(scene: &Value, request: &Request) -> String {
     let text = request.last_user_text();
     let turns =
         scene.as_array().unwrap().iter().flat_map(|session| session["turns"].as_array().unwrap());
-    // A question also tells what came before it; it is about what comes last.
+    // A request also contains earlier turns; its last prompt counts.
     let place =
         |turn: &&Value| text.rfind(turn["prompt"].as_str().unwrap().lines().next().unwrap());
     let turn = turns.filter(|turn| place(turn).is_some()).max_by_key(place);

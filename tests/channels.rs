@@ -17,7 +17,7 @@ use crate::{
     serving::{Lines, Serving, until},
 };
 
-/// What must not be found. Put together here, so that no scanner takes this file for a leak.
+/// Texts that must not be found. Concatenated here, so that no secret scanner reports this file.
 fn secrets() -> Vec<String> {
     let part = "Zx9Qw7Lm3Np5Rt8Vk2Yb6Hc4Jd1Fg0Sa";
     vec![
@@ -33,7 +33,7 @@ fn secrets() -> Vec<String> {
     ]
 }
 
-/// One text with all of them, as people and programs write them.
+/// One text with all secrets, as people and programs write them.
 fn planted() -> String {
     let [aws, github, anthropic, password, url, curl, netrc, key, private] =
         <[String; 9]>::try_from(secrets()).unwrap();
@@ -45,7 +45,7 @@ fn planted() -> String {
     )
 }
 
-/// Looks for the secrets in every file, in every event, and in what is shown of them.
+/// Looks for the secrets in every file, in every event, and in all output.
 fn assert_clean(sandbox: &Sandbox) {
     let secrets = secrets();
     let texts: Vec<&str> = secrets.iter().map(String::as_str).collect();
@@ -255,7 +255,7 @@ fn the_imported_memory_of_the_other_program_leaves_no_secret() {
         columns.map(Result::unwrap).collect()
     };
     for (table, column) in &columns {
-        // Keys keep what makes them different, and what tells kinds apart stays.
+        // Keys stay distinct, and so do the types of values.
         let value = match column.as_str() {
             name if name.ends_with("_at") || name == "status" || name == "message_type" => continue,
             name if name.ends_with("_id") => format!("{column} || ' ' || ?1"),

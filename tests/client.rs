@@ -1,4 +1,4 @@
-//! The whole path with the real Claude Code: as the session that is watched, and as the agent that distils.
+//! The whole path with the real Claude Code: as the recorded client, and as the provider.
 
 use std::{
     fs,
@@ -34,8 +34,8 @@ fn installed_worked_with_and_distilled_by_rules() {
     claude_mem(&["settings", "set", "WORKER_AUTOSTART", "false"]);
     let outcome = client.prompt("write some notes").unwrap();
     assert!(outcome.status.success(), "{outcome:?}");
-    let told: Value = serde_json::from_str(&claude_mem(&["distill", "--json"])).unwrap();
-    assert!(told["observations"].as_u64() > Some(0) && told["summaries"] == 1, "{told}");
+    let report: Value = serde_json::from_str(&claude_mem(&["distill", "--json"])).unwrap();
+    assert!(report["observations"].as_u64() > Some(0) && report["summaries"] == 1, "{report}");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn answers_to_forms_and_rejections_are_remembered() {
             Answer::tools([("Write", json!({"file_path": "notes.md", "content": "# Notes\n"}))])
         }
         Some(_) => {
-            // No model is so fast that the client has not written its transcript yet.
+            // A real model is slower: by then the client has written its transcript.
             until(|| home_of_client.get().is_some_and(|home| is_in_transcript(home, WORDS)));
             Answer::text("All done.")
         }
@@ -124,7 +124,7 @@ fn is_in_transcript(home: &Path, text: &str) -> bool {
     texts.any(|transcript| transcript.contains(text))
 }
 
-/// Memories reach the real client at the moment they concern, once, and otherwise nothing does.
+/// The real client receives memories at the right moment, once, and nothing otherwise.
 #[test]
 fn memories_reach_the_model_with_the_prompt_and_the_file_they_concern() {
     let file = |client: &Client| client.cwd().join("ledger.rs").to_string_lossy().into_owned();
@@ -148,7 +148,7 @@ fn memories_reach_the_model_with_the_prompt_and_the_file_they_concern() {
     let claude_mem = |arguments: &[&str]| ours(&client, arguments);
     claude_mem(&["install"]);
     claude_mem(&["settings", "set", "WORKER_AUTOSTART", "false"]);
-    // What the start of a session shows is not given again, so the start shows nothing.
+    // Memories shown at the start of a session are not given again, so the start shows none here.
     claude_mem(&["settings", "set", "CONTEXT_TOKENS_MAX", "0"]);
     let decision = "Moved off Postgres to SQLite";
     let reason = "Backups of a single file are simple.";

@@ -1,4 +1,4 @@
-//! What is peculiar to single clients. Each fact has a test, here or elsewhere:
+//! Peculiarities of single clients. Each has a test, here or elsewhere:
 //!
 //! | fact | tests |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | 5 memory comes back in front of the prompt | payloads 02 and 11 of Gemini |
 //! | 6 a prompt may not be a user's | payloads 05 of Qwen, 10 of Copilot; `memory_is_given_only_where_it_is_asked_for` |
 //! | 7 subagents have sessions of their own | payloads 11 to 13 of Copilot, 07 and 09 of `OpenCode`, 09 and 10 of Codex |
-//! | 8 failed tools are reported in many ways, or not | payloads; `the_same_session_is_recorded_alike_in_every_agent_and_told_to_the_next` |
+//! | 8 failed tools are reported in many ways, or not | payloads; `the_same_session_is_recorded_alike_in_every_agent_and_given_to_the_next` |
 //! | 9 the last answer is in the event, or late in the transcript | payloads; `an_answer_that_comes_after_the_event_is_waited_for` |
 //! | 10 a session may never end, or end three times | `a_session_may_end_three_times_and_all_clients_share_a_project`, real sessions of Qwen and `OpenCode` |
 //! | 11 hooks of Codex have the environment of another terminal | `variables_of_another_terminal_decide_nothing` |
@@ -45,7 +45,7 @@ fn memory_is_given_only_where_it_is_asked_for() {
         let stdout = hook(&sandbox, client, &payload(&sandbox, client, event)).stdout;
         assert_eq!(!stdout.is_empty(), is_given, "{client} {event}: {stdout}");
     }
-    // Before a further request of the model, and the task of a subagent.
+    // Sent before a further request to the model, and for the task of a subagent.
     let sandbox = with_note();
     let cwd = sandbox.home();
     let again = json!({"hook_event_name": "UserPromptSubmit", "session_id": "q", "prompt": "",
@@ -76,7 +76,7 @@ fn variables_of_another_terminal_decide_nothing() {
     assert_eq!(found, ["codex", prompt["session_id"].as_str().unwrap(), &root]);
 }
 
-/// One event that Kimi does not know disables all hooks, and so does a key or a kind of hook that Codex does not know.
+/// Kimi disables all hooks if it does not know one event. Codex does so for an unknown key or kind of hook.
 #[test]
 fn only_known_events_and_keys_are_registered() {
     let known = "SessionStart SessionEnd UserPromptSubmit PreToolUse PostToolUse PostToolUseFailure \
@@ -101,8 +101,8 @@ fn a_hook_never_fails() {
     for client in CLIENTS.iter().filter(|client| client.name != "claude-code") {
         for input in ["", "{", "[]", "{\"hook_event_name\":\"Stop\",\"session_id\":7}"] {
             let run = sandbox.run_with(&["hook", "--client", client.name], &[], input);
-            let said = (run.code, run.stdout.as_str(), run.stderr.as_str());
-            assert_eq!(said, (0, "", ""), "{} {input}", client.name);
+            let result = (run.code, run.stdout.as_str(), run.stderr.as_str());
+            assert_eq!(result, (0, "", ""), "{} {input}", client.name);
         }
     }
 }
@@ -143,10 +143,11 @@ fn a_registered_command_works_from_a_path_with_blanks() {
     }
 }
 
-/// A further client needs its file, payloads and a line in the list, as `example.rs` shows: no other source names one.
+/// A new client needs its file, payloads and a line in the list, as `example.rs` shows: no other source file names a
+/// client.
 #[test]
 fn only_the_files_of_clients_name_them() {
-    // Values of `--from`, names that programs send, and a list of words that are no secrets.
+    // Values of `--from`, names that programs send, and the list of words that are no secrets.
     let exceptions = ["import/lib.rs", "server/http/ingest.rs", "privacy/secrets/names.rs"];
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut open = vec![src.clone()];
@@ -169,14 +170,14 @@ fn only_the_files_of_clients_name_them() {
     assert!(read > 200, "{read}");
 }
 
-/// No payload of Kimi Code names its transcript, which alone has the last answer.
+/// No payload of Kimi Code names its transcript, and only the transcript has the last answer.
 #[test]
 fn the_answer_of_kimi_is_in_a_transcript_with_a_known_place() {
     let sandbox = Sandbox::new();
     let cwd = sandbox.home();
     let place = find("kimi").unwrap().transcript_place.unwrap()("k-1", cwd.to_str().unwrap());
     let row = |event: Value| json!({"type": "context.append_loop_event", "event": event});
-    let said =
+    let assistant_row =
         |text: &str| row(json!({"type": "content.part", "part": {"type": "text", "text": text}}));
     let message = |text: &str, calls: Value| {
         let message = json!({"role": "assistant", "content": [{"type": "text", "text": text}],
@@ -185,11 +186,11 @@ fn the_answer_of_kimi_is_in_a_transcript_with_a_known_place() {
     };
     let rows = [
         json!({"type": "turn.prompt", "input": [{"type": "text", "text": "make the sum right"}]}),
-        said("I look first."),
+        assistant_row("I look first."),
         row(json!({"type": "tool.call", "toolCallId": "c1", "name": "Bash", "args": {}})),
         row(json!({"type": "tool.result", "toolCallId": "c1", "result": {"output": "ok"}})),
         row(json!({"type": "content.part", "part": {"type": "think", "think": "done?"}})),
-        said("The sum is right now."),
+        assistant_row("The sum is right now."),
         message("I look first.", json!([{"id": "c1"}])),
         message("The sum is right now.", json!([])),
     ];
@@ -207,11 +208,11 @@ fn the_answer_of_kimi_is_in_a_transcript_with_a_known_place() {
     assert_eq!(event["remarks"][0]["text"], "I look first.", "{event}");
 }
 
-/// Codex replaces more by its start, its end and the name of a file.
+/// Codex cuts longer contexts: it keeps the start, the end and a file name.
 #[test]
 fn codex_is_given_at_most_ten_thousand_bytes_at_the_start_and_with_a_prompt() {
     let mut past = Past::new();
-    // Characters of three bytes, other ones in each title.
+    // Characters of three bytes, different in each title.
     let title = |number: u32, length: u32| -> String {
         let letter = |at| char::from_u32(0x4E00 + (number * 197 + at * 31) % 3000);
         (0..length).filter_map(letter).collect()
@@ -244,7 +245,7 @@ fn codex_is_given_at_most_ten_thousand_bytes_at_the_start_and_with_a_prompt() {
         let answer: Value = serde_json::from_str(&run.stdout).unwrap();
         answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap().len()
     };
-    // The page is made anew with less, of the memories for a prompt the last ones are left out.
+    // The page is rendered again with fewer entries; of the memories for a prompt, the last ones are left out.
     for (event, least) in [("SessionStart", 3_000), ("UserPromptSubmit", 7_000)] {
         let (codex, other) = (given("codex", event), given("qwen", event));
         assert!(codex > least && codex <= 10_000, "{event}: {codex} bytes");

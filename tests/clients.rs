@@ -1,5 +1,5 @@
-//! Coding agents other than Claude Code: what they send becomes the same events, they are given memory in their own
-//! form, and their configuration is changed and restored.
+//! Coding agents other than Claude Code: their payloads become the same events, memory is rendered in their own form,
+//! and their configuration is changed and restored.
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
@@ -31,8 +31,8 @@ pub(crate) fn hook(sandbox: &Sandbox, client: &str, payload: &Value) -> Run {
     run
 }
 
-/// Everything that a command said.
-fn said(run: Run) -> String {
+/// Stdout and stderr of a command that succeeded.
+fn output(run: Run) -> String {
     assert_eq!(run.code, 0, "{run:?}");
     run.stdout + &run.stderr
 }
@@ -42,7 +42,7 @@ fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// One payload of a client, with our own project.
+/// One payload of a client, in our own project.
 pub(crate) fn payload(sandbox: &Sandbox, client: &str, event: &str) -> Value {
     let files = fs::read_dir(fixtures(client)).unwrap().map(|entry| entry.unwrap().path());
     let is_it = |file: &PathBuf| {
@@ -63,7 +63,7 @@ fn every_payload_of_every_client_becomes_the_event_in_its_table() {
         let rows = run(binary(), client.name, &folder).unwrap();
         for row in &rows {
             assert_eq!(row.problem, None, "{} {}", client.name, row.file);
-            assert_eq!(row.stdout, "", "{} {}: nothing to tell", client.name, row.file);
+            assert_eq!(row.stdout, "", "{} {}: there is no memory to give", client.name, row.file);
             assert_eq!(missing(row), [""; 0], "{} {}", client.name, row.file);
         }
         let expected = fs::read_to_string(folder.join("expected.txt")).unwrap();
@@ -71,7 +71,7 @@ fn every_payload_of_every_client_becomes_the_event_in_its_table() {
     }
 }
 
-/// What a new client needs: its file with a line in `CLIENTS`, payloads, and a row in the page of clients.
+/// A new client needs its file with a line in `CLIENTS`, payloads, and a row in the page of clients.
 #[test]
 fn every_client_has_payloads_a_way_to_install_it_and_a_row_in_the_page() {
     let page = fs::read_to_string(repository("docs/clients.md")).unwrap();
@@ -114,7 +114,7 @@ fn a_session_may_end_three_times_and_all_clients_share_a_project() {
     assert_eq!(ended.len(), 3);
 }
 
-/// A note that every session of the project is told.
+/// A note that every session of the project is given.
 pub(crate) const NOTE: &str = "Cents are stored as integers";
 
 pub(crate) fn with_note() -> Sandbox {
@@ -182,7 +182,7 @@ fn hooks_of_claude_code_that_another_client_runs_are_that_clients() {
     assert_eq!(platforms(), ["copilot", "copilot"]);
 }
 
-/// Files of a user who had configured every client before.
+/// Configuration files of a user who had set up every client before.
 const BEFORE: [(&str, &str); 14] = [
     (
         ".codex/hooks.json",
@@ -246,8 +246,8 @@ fn what_is_installed_for_all_clients_is_removed_byte_for_byte() {
     let before = tree(&sandbox);
     let mut once = None;
     for _ in 0..2 {
-        let said = said(sandbox.run(&["install", "--all"]));
-        assert!(!said.contains("warning"), "{said}");
+        let output = output(sandbox.run(&["install", "--all"]));
+        assert!(!output.contains("warning"), "{output}");
         let listed = sandbox.run(&["install", "--list"]).ok();
         for client in others().filter(|client| client.name != "antigravity") {
             let row = listed.lines().find(|line| line.contains(client.title)).unwrap();
@@ -373,9 +373,9 @@ fn the_doctor_says_whether_codex_runs_the_hooks_and_how_to_approve_them() {
         let run = sandbox.run(&["doctor"]);
         format!("{}{}", run.stdout, run.stderr)
     };
-    let said = doctor(&sandbox);
-    assert!(said.contains("not approved") && said.contains("--trust"), "{said}");
-    assert!(said.contains("found and not registered"), "{said}");
+    let output = doctor(&sandbox);
+    assert!(output.contains("not approved") && output.contains("--trust"), "{output}");
+    assert!(output.contains("found and not registered"), "{output}");
     sandbox.run(&["install", "--client", "codex", "--trust"]).ok();
     assert!(!doctor(&sandbox).contains("not approved"));
     let hooks =
@@ -391,8 +391,8 @@ fn a_file_that_cannot_be_changed_is_left_alone_and_the_others_are_set_up() {
     let sandbox = with_all_clients();
     let broken = "{\n  \"a\": 1,\n";
     sandbox.write(".gemini/settings.json", broken);
-    let said = said(sandbox.run(&["install"]));
-    assert!(said.contains("warning: Gemini CLI was not set up"), "{said}");
+    let output = output(sandbox.run(&["install"]));
+    assert!(output.contains("warning: Gemini CLI was not set up"), "{output}");
     assert_eq!(sandbox.read(".gemini/settings.json"), broken);
     assert!(sandbox.read(".qwen/settings.json").contains("hook --client qwen"));
     sandbox.run(&["install", "--client", "gemini"]).fails(1);

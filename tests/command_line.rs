@@ -55,7 +55,7 @@ fn completions_and_manual_pages_are_made_from_the_commands() {
     assert!(sandbox.read("man1/claude-mem-search.1").contains("Find memories by their words"));
 }
 
-/// Runs a shell's command line at a terminal, and gives what would be seen there.
+/// Runs a shell command at a terminal, and returns the output.
 pub(crate) fn at_a_terminal(sandbox: &Sandbox, line: &str) -> String {
     let mut command = std::process::Command::new("script");
     command.args(["-qec", line, "/dev/null"]).current_dir(sandbox.home());

@@ -11,9 +11,9 @@ use crate::{
     vectors::{SEMANTIC, assert_no_vector_of},
 };
 
-/// What is to be forgotten.
+/// The text that is forgotten.
 const SECRET: &str = "xyzzy-plugh";
-/// Memory is made by rules, without asking anybody.
+/// The rules distill, without a model.
 const EXTRACT: [(&str, &str); 1] = [("CLAUDE_MEM_PROVIDER", "extract")];
 
 fn run(sandbox: &Sandbox, arguments: &[&str]) -> Run {
@@ -24,7 +24,7 @@ fn json_of(printed: &str) -> Value {
     serde_json::from_str(printed).unwrap()
 }
 
-/// One turn: a prompt, a file written, a command with much to say, a stop.
+/// One turn: a prompt, a written file, a command with long output, a stop.
 fn turn(sandbox: &Sandbox, session: &str, number: u32, word: &str) {
     let home = sandbox.home();
     let event = |name: &str, rest: Value| {
@@ -62,7 +62,7 @@ fn remembered() -> Sandbox {
     sandbox
 }
 
-/// Leaves the text wherever a broken machine may have left it.
+/// Puts the text into leftovers of a crash.
 fn plant(sandbox: &Sandbox) {
     let data = sandbox.data();
     fs::create_dir_all(data.join("logs")).unwrap();
@@ -141,7 +141,7 @@ fn compaction_keeps_every_row_and_reports_the_saved_space() {
     assert!(done["erased_events"].as_u64() > Some(0), "{done}");
     assert!(done["log"]["bytes_after"].as_u64() < done["log"]["bytes_before"].as_u64(), "{done}");
     let after = dump(&sandbox.data());
-    // The point itself moves the checkpoint; every other row is as it was.
+    // The `LogCompacted` event moves the checkpoint; all other rows are unchanged.
     let is_point = |line: &str| line.contains("|bugfix,feature,");
     for line in before.lines().filter(|line| !is_point(line)) {
         assert!(after.lines().any(|other| other == line), "{line}");

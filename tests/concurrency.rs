@@ -1,4 +1,4 @@
-//! Many sessions at once, and hooks that are killed at any moment: what was acknowledged is there, once.
+//! Many concurrent sessions, and hooks killed at any moment: every acknowledged event is recorded exactly once.
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +24,7 @@ fn payload(session: usize, event: &str, fields: &Value) -> String {
     payload.to_string()
 }
 
-/// A numbers generator that gives the same numbers in every run.
+/// A random number generator with a fixed seed.
 struct Random(u64);
 
 impl Random {
@@ -35,13 +35,13 @@ impl Random {
     }
 }
 
-/// Runs a hook and kills it somewhere on its way. Says whether it had answered.
+/// Runs a hook and kills it at a random moment. Returns whether it had responded.
 fn run_and_kill(sandbox: &Sandbox, hook: &str, stdin: &str, random: &mut Random) -> bool {
     let mut command = sandbox.command(&[hook]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     let mut pipe = child.stdin.take().unwrap();
-    // Up to where it was fed decides how far it comes; after that, so does chance.
+    // The length of the input it receives decides how far it gets; after that, chance does.
     let cut = random.below(2 * stdin.len() as u64) as usize;
     let _ = pipe.write_all(&stdin.as_bytes()[..cut.min(stdin.len())]);
     if cut >= stdin.len() {
@@ -55,7 +55,7 @@ fn run_and_kill(sandbox: &Sandbox, hook: &str, stdin: &str, random: &mut Random)
     answer.contains("continue")
 }
 
-/// One session's worth of hooks; gives the ids of those tool uses that were acknowledged.
+/// Runs the hooks of one session; returns the ids of the acknowledged tool uses.
 fn session(sandbox: &Sandbox, number: usize) -> Vec<String> {
     let mut acknowledged = Vec::new();
     let mut random = Random(number as u64 + 1);

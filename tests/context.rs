@@ -1,4 +1,4 @@
-//! What a session is told when it begins.
+//! The context that a session is given when it starts.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::sandbox::Sandbox;
 
 const MINUTE_US: u64 = 60_000_000;
 
-/// A home with one project, in which sessions can be said to have happened.
+/// A home directory with one project, to which sessions can be added.
 pub(crate) struct Past {
     pub(crate) sandbox: Sandbox,
     log: EventLog,
@@ -47,7 +47,7 @@ impl Past {
         self.log.record(Id::random(self.at_us), &envelope, &event.into()).unwrap();
     }
 
-    /// The agent said this of a session.
+    /// Adds this response of a provider for a session.
     pub(crate) fn reply(&mut self, session: &str, reply: &str) {
         let replied = AgentReplied {
             provider: "extract".into(),
@@ -115,7 +115,7 @@ fn a_new_session_gets_past_work_and_next_steps() {
 }
 
 #[test]
-fn what_the_user_said_is_given_whatever_its_age_and_before_everything_else() {
+fn rules_of_the_user_come_first_whatever_their_age() {
     let mut past = Past::new();
     let rule = "<observation><type>rule</type><title>US English everywhere</title></observation>";
     past.reply("first", rule);
@@ -152,7 +152,7 @@ fn sessions_that_a_program_starts_do_not_crowd_the_context() {
 }
 
 #[test]
-fn after_a_compaction_a_session_is_told_where_it_stands() {
+fn after_a_compaction_a_session_is_given_its_own_state() {
     let mut past = Past::new();
     past.observe("one", "decision", "Known before", "a.rs");
     let prompt = PromptSubmitted { prompt: "make the tests pass".into(), ..Default::default() };
@@ -181,7 +181,7 @@ fn after_a_compaction_a_session_is_told_where_it_stands() {
         \n## Done in this session\n- Fix the total → Total is exact\n";
     assert!(page.contains(expected), "{page}");
     assert!(page.contains("# shop: after the compaction, as of"), "{page}");
-    assert!(!page.contains("Known before"), "the client keeps what it was told: {page}");
+    assert!(!page.contains("Known before"), "the client keeps its context: {page}");
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn the_client_accepts_the_context_of_any_memory_size() {
         let title = format!("{} \"number\" {number}", title.join(" "));
         past.observe(&format!("s{}", number % 90), "discovery", &title, "a.rs");
     }
-    // A hook does not wait until all of that is folded; a command does.
+    // A hook does not wait until all events are indexed; a command does.
     past.sandbox.run(&["distill"]).ok();
     let page = past.begin("new", "startup");
     assert!(page.encode_utf16().count() < 9_800, "{}", page.len());
@@ -313,7 +313,7 @@ fn a_project_without_memories_gets_no_context() {
 }
 
 impl Past {
-    /// What is added to a prompt; `None` if nothing.
+    /// The memories added to a prompt; `None` if there are none.
     pub(crate) fn prompt(&self, session: &str, prompt: &str) -> Option<String> {
         let sent = json!({"session_id": session, "hook_event_name": "UserPromptSubmit", "prompt": prompt,
             "cwd": self.root(), "transcript_path": "/none"});

@@ -26,7 +26,7 @@ fn editor(sandbox: &Sandbox, script: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// Deletes the database; the next command builds it again from the log.
+/// Deletes the database; the next command rebuilds it from the log.
 fn rebuilt(sandbox: &Sandbox) -> String {
     for name in ["memory.db", "memory.db-wal", "memory.db-shm"] {
         let _ = fs::remove_file(sandbox.data().join(name));

@@ -1,9 +1,9 @@
-//! Credentials of buckets on AWS and containers on Azure, and the errors without them.
+//! Credentials for buckets on AWS and containers on Azure, and the errors if they are missing.
 
 use std::{collections::BTreeMap, fs};
 
 use claude_mem_tools::{
-    bucket::{Bucket, Lies},
+    bucket::{Bucket, Faults},
     s3::S3Server,
 };
 use serde_json::json;
@@ -18,8 +18,8 @@ fn recorded() -> Sandbox {
     sandbox
 }
 
-/// A value of the hardware description.
-fn of_maker(name: &str) -> String {
+/// A value of the DMI table.
+fn dmi_value(name: &str) -> String {
     fs::read_to_string(format!("/sys/class/dmi/id/{name}")).unwrap_or_default()
 }
 
@@ -34,14 +34,14 @@ fn fails(sandbox: &Sandbox, place: &str, variables: &[(&str, &str)], expected: &
 #[test]
 fn missing_aws_credentials_are_reported_without_a_request() {
     let sandbox = recorded();
-    // Whatever is asked for by plain HTTP comes here, wherever it was meant to go.
+    // As the HTTP proxy, it receives every plain HTTP request.
     let anybody = Bucket::start().unwrap();
     let proxy = anybody.endpoint();
     let proxy = ("HTTP_PROXY", proxy.as_str());
     let disabled = ("AWS_EC2_METADATA_DISABLED", "true");
     // An AWS instance would use its metadata server.
-    let is_amazons = of_maker("sys_vendor").starts_with("Amazon")
-        || of_maker("bios_version").to_ascii_lowercase().contains("amazon");
+    let is_amazons = dmi_value("sys_vendor").starts_with("Amazon")
+        || dmi_value("bios_version").to_ascii_lowercase().contains("amazon");
     let here = if is_amazons { vec![proxy, disabled] } else { vec![proxy] };
     let place = "s3://memories/of/ada";
     let fails = |more: &[(&str, &str)], expected: &str| {
@@ -65,8 +65,8 @@ fn missing_aws_credentials_are_reported_without_a_request() {
     assert!(error.contains(&format!("no usable credentials for {place}: ")), "{error}");
     assert!(error.contains("404") && error.contains("AWS_ACCESS_KEY_ID"), "{error}");
     assert_ne!(anybody.requests(), 0);
-    // One that does not work at the moment may do so later.
-    anybody.lie(Lies { status: Some(503), ..Lies::default() });
+    // A temporary failure of the metadata server is reported as such.
+    anybody.inject(Faults { status: Some(503), ..Faults::default() });
     let error = sandbox.run_with(&["ship", "--to", place], &[proxy, metadata], "").fails(1);
     assert!(error.contains("cannot be reached: fetching credentials failed: "), "{error}");
     assert!(error.contains("try again"), "{error}");
@@ -89,7 +89,7 @@ fn aws_credentials_come_from_files_variables_settings_or_the_metadata_server() {
     ship(&[here, ("AWS_ACCESS_KEY_ID", id), ("AWS_SECRET_ACCESS_KEY", secret)]).ok();
     let keys = format!("aws_access_key_id = {id}\naws_secret_access_key={secret}\n");
     let wrong = keys.replace(secret, "wrong");
-    // The machine itself: what a bucket answers is what it holds, which is all there is to it.
+    // A metadata server, played by a bucket: it returns its objects.
     let machine = Bucket::start().unwrap();
     let role = json!({"AccessKeyId": id, "SecretAccessKey": secret, "Token": "of-ada",
         "Expiration": "2999-01-01T00:00:00Z"});
@@ -99,7 +99,7 @@ fn aws_credentials_come_from_files_variables_settings_or_the_metadata_server() {
     ]));
     ship(&[here, ("AWS_EC2_METADATA_SERVICE_ENDPOINT", &machine.endpoint())]).ok();
     assert_ne!(machine.requests(), 0);
-    machine.lie(Lies::default());
+    machine.inject(Faults::default());
     // Files, with the region next to the keys or in another file.
     sandbox.write(".aws/credentials", &format!("[default]\n{keys}[work]\n{wrong}"));
     sandbox.write(".aws/config", &format!("[default]\nregion = {region}\n"));
@@ -109,14 +109,14 @@ fn aws_credentials_come_from_files_variables_settings_or_the_metadata_server() {
     sandbox.write("elsewhere", &format!("[work]\n{keys}region = {region}\n"));
     let elsewhere = ("AWS_SHARED_CREDENTIALS_FILE", "~/elsewhere");
     ship(&[("AWS_PROFILE", "work"), elsewhere]).ok();
-    // Ours win over all of them, and a token of theirs is not ours.
+    // The settings of claude-mem take precedence, and a session token from elsewhere is not mixed with them.
     let theirs = [("AWS_ACCESS_KEY_ID", "theirs"), ("AWS_SECRET_ACCESS_KEY", "theirs")];
     let theirs = [theirs[0], theirs[1], ("AWS_SESSION_TOKEN", "theirs")];
     let ours =
         [("CLAUDE_MEM_SHIP_ACCESS_KEY_ID", id), ("CLAUDE_MEM_SHIP_SECRET_ACCESS_KEY", secret)];
     ship(&[&theirs[..], &ours].concat()).ok();
     assert_eq!(machine.requests(), 0);
-    // Who is open to all is not told who we are.
+    // A public bucket receives no credentials.
     let open = Bucket::start().unwrap();
     let all = [("AWS_ENDPOINT_URL", open.endpoint()), ("AWS_SKIP_SIGNATURE", "true".into())];
     let all = all.each_ref().map(|(name, value)| (*name, value.as_str()));
@@ -144,13 +144,13 @@ fn missing_azure_credentials_are_reported_without_a_request() {
     fails(&[account, ("AZURE_CREDENTIAL_TYPE", "client_secret")], "client_secret");
     fails(&[account, ("AZURE_USE_AZURE_CLI", "true")], "get-access-token");
     // An Azure machine uses its metadata server.
-    let is_azures = of_maker("chassis_asset_tag").trim() == "7783-7084-3265-9085-8269-3286-77";
+    let is_azures = dmi_value("chassis_asset_tag").trim() == "7783-7084-3265-9085-8269-3286-77";
     let why = if is_azures { "404" } else { "no environment variable has a key, token or login" };
     fails(&[account], why);
     fails(&[("AZURE_STORAGE_ACCOUNT", "ada")], why);
     fails(&[account, ("AZURE_CLIENT_ID", "us"), ("AZURE_TENANT_ID", "ours")], why);
     assert_eq!(anybody.requests(), if is_azures { 3 } else { 0 });
-    // Who is said to be there is asked, and this one has nothing to give.
+    // A configured endpoint is asked for a token; this one has none.
     let asked = anybody.requests();
     fails(&[account, ("AZURE_CREDENTIAL_TYPE", "managed_identity")], "404");
     fails(&[account, ("IDENTITY_ENDPOINT", &format!("{address}/msi/token"))], "404");

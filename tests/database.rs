@@ -1,5 +1,5 @@
-//! memory.db when it is damaged, missing, too new, or on a disk that cannot be written: reading works as far as it
-//! can, and what can be rebuilt is.
+//! memory.db when it is damaged, missing, too new, or on a read-only disk: commands read what they can, and the
+//! database is rebuilt where possible.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command, thread};
 
@@ -31,7 +31,7 @@ pub(crate) fn work(sandbox: &Sandbox, session: &str, word: &str) {
     sandbox.run_with(&["distill"], &[("CLAUDE_MEM_PROVIDER", "extract")], "").ok();
 }
 
-/// Every command that only reads answers, and finds `word`. Gives what `search` says on stderr.
+/// Runs every command that only reads; each must find `word`. Returns the stderr of `search`.
 pub(crate) fn assert_readable(sandbox: &Sandbox, word: &str) -> String {
     let has_word = |run: Run, what: &str| {
         assert_eq!(run.code, 0, "{what}: {run:?}");
@@ -62,7 +62,7 @@ pub(crate) fn assert_readable(sandbox: &Sandbox, word: &str) -> String {
     printed
 }
 
-/// A hook answers at the start of a session. Gives what it told.
+/// Runs the hook at the start of a session, and returns the context.
 pub(crate) fn begin_session(sandbox: &Sandbox) -> String {
     let start = json!({"session_id": "next", "cwd": sandbox.home(), "hook_event_name": "SessionStart", "source": "startup"});
     let answer = sandbox.hook("context", start.to_string());
@@ -113,7 +113,7 @@ fn hooks_respond_whatever_is_at_the_path_of_the_database_and_it_is_rebuilt() {
         work(&sandbox, "s1", "walrus");
         let before = dump(&sandbox.data());
         damage(&sandbox);
-        // It tells what it can, or nothing; but it ends.
+        // The context may be empty, but the hook exits.
         begin_session(&sandbox);
         for (arguments, code) in [(["verify", "--json"], 1), (["status", "--json"], 0)] {
             let run = sandbox.run(&arguments);
@@ -122,7 +122,7 @@ fn hooks_respond_whatever_is_at_the_path_of_the_database_and_it_is_rebuilt() {
         let replayed = sandbox.run(&["replay", "--offline"]);
         assert_eq!(replayed.code, 0, "{what}: {replayed:?}");
         let after = dump(&sandbox.data());
-        // The session that began meanwhile is the only difference.
+        // The session that started meanwhile is the only difference.
         assert!(after.contains("find the walrus"), "{what}");
         assert_eq!(after.matches("walrus").count(), before.matches("walrus").count(), "{what}");
         assert_eq!(sandbox.run(&["verify"]).code, 0, "{what}");
@@ -173,7 +173,7 @@ fn beside_a_database_of_a_newer_version_everything_is_answered_from_the_log() {
     assert!(status.contains("has schema 4711"), "{status}");
     let doctor = sandbox.run(&["doctor"]);
     assert!(doctor.stdout.contains("use the newer version"), "{doctor:?}");
-    // What would write to it is refused, and hooks go on recording.
+    // Commands that write are refused, and hooks still record.
     let error = sandbox.run(&["distill"]).fails(1);
     assert!(error.contains("the database was not touched"), "{error}");
     begin_session(&sandbox);
@@ -195,7 +195,7 @@ fn a_read_only_directory_can_be_read() {
         dirs.extend(below(&sandbox.data()).into_iter().filter(|path| path.is_dir()));
         dirs
     };
-    // Root may write everywhere, so the directory belongs to another user, who can only read.
+    // Root can write everywhere, so the directory belongs to another user who can only read.
     let is_root = rustix::process::geteuid().is_root();
     let owner = if is_root { Some(65534) } else { None };
     let root = sandbox.home().parent().unwrap().to_owned();

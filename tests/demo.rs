@@ -1,4 +1,4 @@
-//! `claude-mem demo`, as somebody runs it who has nothing yet.
+//! `claude-mem demo` for a user who has not installed anything.
 
 use std::fs;
 

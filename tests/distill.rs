@@ -1,4 +1,4 @@
-//! `claude-mem distill`: from what hooks recorded to memory, by way of models that behave and that do not.
+//! `claude-mem distill`: from recorded events to memories, with models that work and models that fail.
 
 use std::{process::Stdio, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     serving::{Serving, until},
 };
 
-/// No request takes this long to come.
+/// Longer than any request takes to arrive.
 const SOON: Duration = Duration::from_secs(20);
 
 fn json(text: &str) -> Value {
@@ -78,7 +78,7 @@ fn a_turn_that_did_something_is_summed_up_although_the_model_forgot() {
         let is_kept = text.contains("Plain");
         assert_eq!(titles(&sandbox) == ["Plain words."], is_kept);
     }
-    // Declined with a reason: the model looked and decided.
+    // Declined with a reason: the model decided so.
     let sandbox = Sandbox::new();
     let server = Server::answering(|_| Answer::text("<skip_summary reason=\"x\"/>")).unwrap();
     Session::worked(&sandbox, "a", 1);
@@ -121,8 +121,7 @@ fn a_correction_replaces_what_the_session_had_remembered() {
     assert_eq!(shown["is_superseded"], true);
     assert!(shown["correction"]["created_at"].is_string(), "{shown}");
     assert_eq!(shown["correction"]["id"], Value::Null, "only withdrawn");
-    // A search by words names the correction, a list leaves out what was corrected; a rebuild gives
-    // the same rows.
+    // A search names the correction, a list leaves out the corrected memory; a rebuild gives the same rows.
     let listed = sandbox.run(&["search", "", "--type", "feature"]).ok();
     assert!(listed.contains("saw work 3") && !listed.contains("saw work 2"), "{listed}");
     let found = sandbox.run(&["search", "work", "--type", "feature"]).ok();
@@ -365,7 +364,7 @@ fn above_the_days_cap_everything_waits_for_the_next_day() {
 
 #[test]
 fn the_days_cap_holds_with_agents_side_by_side() {
-    // The list price of so many tokens is 40 cents.
+    // The list price of these tokens is 40 cents.
     let usage = Usage { input: 400_000, output: 0, ..Usage::default() };
     let server = Server::answering(move |request| Answer::text(reply("saw", request)).usage(usage));
     let (sandbox, server) = (Sandbox::new(), server.unwrap());

@@ -16,7 +16,7 @@ fn findings(sandbox: &Sandbox, arguments: &[&str], code: i32) -> Vec<Value> {
     report["findings"].as_array().unwrap().clone()
 }
 
-/// What is not fine, as `check: verdict`.
+/// The checks that fail, as `check: verdict`.
 fn wrong(findings: &[Value]) -> Vec<String> {
     let is_wrong = |finding: &&Value| finding["verdict"] != "fine";
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -98,8 +98,8 @@ fn the_server_of_a_client_without_hooks_is_started_and_asked() {
         sandbox.run(&["install", "--client", client]).ok();
     }
     let doctor = || sandbox.run(&["doctor"]).stdout;
-    let said = doctor();
-    assert_eq!(said.matches("ok      MCP servers: ").count(), 3, "{said}");
+    let report = doctor();
+    assert_eq!(report.matches("ok      MCP servers: ").count(), 3, "{report}");
     assert!(!sandbox.data().join("log").exists(), "it only asks");
 
     let silent = sandbox.write("silent/claude-mem", "#!/bin/sh\nread request\n");
@@ -109,15 +109,15 @@ fn the_server_of_a_client_without_hooks_is_started_and_asked() {
     sandbox.write(files[0].1, &kilo.replace(program, "/nowhere/claude-mem"));
     sandbox.write(files[1].1, &zed.replace(program, silent.to_str().unwrap()));
     sandbox.write(files[2].1, &goose.replace("  claude-mem:", "  other:"));
-    let said = doctor();
+    let report = doctor();
     for (wrong, client) in [
         ("is /nowhere/claude-mem, which does not exist", "kilo"),
         ("which answers something else", "zed"),
         ("has lost our entry", "goose"),
     ] {
-        let (_, rest) = said.split_once(wrong).unwrap_or_else(|| panic!("{wrong}: {said}"));
+        let (_, rest) = report.split_once(wrong).unwrap_or_else(|| panic!("{wrong}: {report}"));
         let remedy = rest.lines().nth(1).unwrap();
-        assert!(remedy.contains(&format!("`claude-mem install --client {client}`")), "{said}");
+        assert!(remedy.contains(&format!("`claude-mem install --client {client}`")), "{report}");
         sandbox.run(&["uninstall", "--client", client]).ok();
     }
     assert!(!doctor().contains("MCP servers"), "given up");

@@ -130,7 +130,7 @@ fn run_page(page: &Page) {
     for (before, language, content) in page.blocks() {
         match (language, content.trim()) {
             _ if before.starts_with(NOT_RUN) => {}
-            // This test is run by it.
+            // This test is part of that command.
             ("sh", "./tools/test") => {
                 let ci = fs::read_to_string(repository().join(".ci/run")).unwrap();
                 assert!(ci.lines().any(|line| line == "exec ./tools/test"), "{ci}");

@@ -1,4 +1,4 @@
-//! Black box: runs the built binary as a user would.
+//! End-to-end tests: the built binary, run as a user would.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

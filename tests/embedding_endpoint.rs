@@ -1,4 +1,4 @@
-//! An embedding endpoint of the user's, played by a server over the real protocol.
+//! An embedding endpoint that the user configured, played by a server over the real protocol.
 
 use std::{
     collections::HashSet,
@@ -69,7 +69,7 @@ fn an_endpoint_replaces_the_model_and_where_it_fails_words_are_left() {
     assert!(failed.contains("set CLAUDE_MEM_EMBEDDING_MODEL"), "{failed}");
     run(&["settings", "set", "EMBEDDING_MODEL", "bge-m3"]).ok();
 
-    // Hooks ask nobody, and neither do `status` and `doctor`.
+    // Hooks, `status` and `doctor` send no request.
     let mut session = Session::start(&sandbox, "s1");
     session.prompt("sort the imports of the report");
     session.tool();
@@ -77,7 +77,7 @@ fn an_endpoint_replaces_the_model_and_where_it_fails_words_are_left() {
     run(&["doctor"]);
     assert!(server.requests().is_empty());
 
-    // One request finds out the dimensions, one has all texts.
+    // One request determines the dimensions, a second one has all texts.
     let printed = run(&["index"]).ok();
     assert!(printed.contains("3 memories embedded; 0 of 3 without a vector"), "{printed}");
     let requests = server.requests();
@@ -98,7 +98,7 @@ fn an_endpoint_replaces_the_model_and_where_it_fails_words_are_left() {
     let requests = server.requests();
     assert_eq!((requests.len(), texts(&requests[2])), (4, vec![QUESTION]));
     assert!(!texts(&requests[3])[0].contains(&secret), "{:?}", requests[3]);
-    // An endpoint need not give the same bits twice, so nothing is compared.
+    // An endpoint may return slightly different vectors each time, so they are not compared.
     run(&["verify"]).ok();
     assert_eq!(server.requests().len(), 4);
 
@@ -111,7 +111,7 @@ fn an_endpoint_replaces_the_model_and_where_it_fails_words_are_left() {
         assert!(shown.contains("answered HTTP 404: no model for …"), "{command}: {shown}");
         assert!(!shown.contains(KEY), "{command}: {shown}");
     }
-    // A server that refuses a text may quote it, and what failed is kept in a file.
+    // A server that rejects a text may quote it, and the error is kept in a file.
     *answer.lock().unwrap() = |_| Answer::error(400, "too_long", "the text `five passwords`");
     run(&["remember", "Prices are stored in cents."]).ok();
     let failed = run(&["index"]).fails(1);
@@ -126,7 +126,7 @@ fn an_endpoint_replaces_the_model_and_where_it_fails_words_are_left() {
     let shown = run(&["doctor"]).stdout;
     assert!(shown.contains("all 4 memories") && !shown.contains("HTTP 4"), "{shown}");
 
-    // Back to the built-in model, whose vectors are others.
+    // Back to the built-in model, which has its own vectors.
     for name in ["EMBEDDING_BASE_URL", "EMBEDDING_MODEL"] {
         run(&["settings", "unset", name]).ok();
     }

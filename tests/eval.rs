@@ -7,7 +7,7 @@ use crate::sandbox::Sandbox;
 const FIRST: &str = "0a4d3c52-7c44-4a3c-9a8e-0f6a1e3b5c77";
 const SECOND: &str = "51f0c9ce-3f5e-4d6c-8f0e-9a4b7d2e6c11";
 
-/// A turn of one command as the client writes it.
+/// A turn with one command, as the client writes it.
 fn transcript(session: &str, day: u32, prompt: &str, command: &str, answer: &str) -> String {
     let row = |minute: u32, kind: &str, content: Value| {
         json!({"type": kind, "sessionId": session, "cwd": "/scratch/shop", "promptId": session,
@@ -34,7 +34,7 @@ fn transcript(session: &str, day: u32, prompt: &str, command: &str, answer: &str
     rows.join("\n") + "\n"
 }
 
-/// Two sessions of one project; the second needs what the first found out.
+/// Two sessions of one project; the second needs a finding of the first.
 fn labelled() -> Sandbox {
     let sandbox = Sandbox::new();
     let first = transcript(

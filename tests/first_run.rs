@@ -13,10 +13,10 @@ use crate::{
     sandbox::{Sandbox, binary, real_client},
 };
 
-/// No Claude Code, wherever the machine has one.
+/// Hides an installed Claude Code.
 const NO_CLIENT: (&str, &str) = ("CLAUDE_CODE_PATH", "/nowhere/claude");
 
-/// A home with Claude Code, Codex and one past session.
+/// A home directory with Claude Code, Codex and one past session.
 fn newcomer() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.write(".claude/settings.json", "{\"model\": \"opus\"}\n");
@@ -64,7 +64,7 @@ Next
     assert!(!again.contains("Found"), "it is imported: {again}");
 }
 
-/// Without a terminal a model is asked only on request; `auto` reports each one that fails, with its remedy.
+/// Without a terminal, a model is called only on request; `auto` reports each failing provider, with its remedy.
 #[test]
 fn install_tests_the_model_with_one_request() {
     let sandbox = newcomer();
@@ -103,7 +103,7 @@ Distilling
     assert_eq!(refusing.requests().len(), 2, "one request each, and no retry");
 }
 
-/// The client answers as it will when it distills: logged in by a key, and not at all without.
+/// The client is tested in the way it will distill: logged in with a key, or not at all.
 #[test]
 fn install_tests_the_users_own_client() {
     let server = Server::answering(|_| Answer::text("OK")).unwrap();
@@ -128,7 +128,7 @@ fn install_tests_the_users_own_client() {
 }
 
 #[test]
-fn at_a_terminal_install_tests_the_model_unless_it_is_told_not_to() {
+fn at_a_terminal_install_tests_the_model_unless_disabled() {
     let sandbox = newcomer();
     let server = answering("fine");
     let variables = provider_at("anthropic", server.url());
@@ -190,7 +190,7 @@ fn hooks_typed_by_hand_explain_themselves() {
         assert!(shown.contains(hint) && shown.contains("code 0"), "{shown}");
         assert!(!shown.contains("continue"), "{shown}");
     }
-    // `context` shows what a session is given: on a terminal, and where stdin is empty, as in a task of an editor.
+    // `context` prints the context of a session: at a terminal, and where stdin is empty, as in a task of an editor.
     let shown = at_a_terminal(&sandbox, &format!("{program} context"));
     assert!(shown.contains("no memories of"), "{shown}");
     assert!(sandbox.run(&["context"]).stderr.contains("no memories of"));

@@ -1,5 +1,5 @@
-//! A disk that is full in the middle of something: told clearly, nothing lost, nothing half-done, and all well once
-//! there is room again.
+//! A disk that fills up during an operation: a clear error, nothing lost, nothing half-done, and normal operation
+//! once there is space again.
 
 use std::{
     fs,
@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use claude_mem_tools::bucket::{Bucket, Lies};
+use claude_mem_tools::bucket::{Bucket, Faults};
 use serde_json::json;
 
 use crate::{
@@ -17,7 +17,8 @@ use crate::{
     serving::{Serving, until},
 };
 
-/// The data directory of a sandbox, on a small disk of its own. Without it the check is counted as skipped.
+/// The data directory of a sandbox, on a small disk of its own. Where that is not possible, the check counts as
+/// skipped.
 struct SmallDisk {
     sandbox: Sandbox,
 }
@@ -44,7 +45,7 @@ impl SmallDisk {
         self.sandbox.data().join("filler")
     }
 
-    /// Takes all room but so many bytes.
+    /// Fills the disk up to this many bytes.
     fn fill_but(&self, left: u64) {
         let room = rustix::fs::statvfs(self.sandbox.data()).unwrap();
         let free = room.f_bavail * room.f_frsize;
@@ -76,7 +77,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// Turns that hardly become smaller, each with so many kilobytes.
+/// Turns of this many kilobytes that hardly compress.
 fn work(sandbox: &Sandbox, session: &str, turns: u64, kilobytes: u64) {
     for turn in 0..turns {
         let event = |name: &str| json!({"session_id": session, "cwd": sandbox.home(), "hook_event_name": name});
@@ -115,7 +116,7 @@ fn a_compaction_that_finds_no_room_loses_nothing_and_is_done_later() {
     let events = sandbox.events();
     let kept: Vec<_> = events.iter().filter(|event| event["session"] == "kept").collect();
     assert!(kept.len() >= 18, "{}", kept.len());
-    // Enough for the point that is recorded and for the tables, too little for a new segment.
+    // Enough space for the `LogCompacted` event and for the tables, too little for a new segment.
     disk.fill_but(400 << 10);
     let error = sandbox.run(&["compact"]).fails(1);
     assert!(error.contains("no space left to write"), "{error}");
@@ -146,21 +147,21 @@ fn a_restore_that_finds_no_room_leaves_nothing_in_use_and_is_done_later() {
     source.run_with(&["ship", "--to", "s3://memories"], &variables, "").ok();
     let Some(disk) = SmallDisk::mount("24m") else { return };
     let sandbox = &disk.sandbox;
-    // There is room when it begins. While it waits for the first part, somebody else takes it.
-    bucket.lie(Lies { together: Some(("/seg/".into(), usize::MAX)), ..Lies::default() });
+    // There is space when it starts. While it waits for the first part, the disk fills up.
+    bucket.inject(Faults { together: Some(("/seg/".into(), usize::MAX)), ..Faults::default() });
     let mut command = sandbox.command(&["restore", "--from", "s3://memories"]);
     command.envs(variables.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     until(|| bucket.waiting() > 0);
     disk.fill_but(200 << 10);
-    bucket.lie(Lies::default());
+    bucket.inject(Faults::default());
     let output = child.wait_with_output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(error.contains("no storage space") || error.contains("No space left"), "{error}");
     assert!(error.contains("free disk space, then run it again"), "{error}");
     assert!(!sandbox.data().join("log").exists() && !sandbox.data().join("memory.db").exists());
-    // Nor does it begin where it can be seen that there is too little.
+    // It does not start if there is visibly too little space.
     let error = sandbox.run_with(&["restore", "--from", "s3://memories"], &variables, "").fails(1);
     assert!(error.contains("free disk space, then run it again"), "{error}");
     disk.make_room();
@@ -226,14 +227,14 @@ fn a_read_only_disk_can_be_read() {
     assert!(printed.contains("memory.db cannot be written"), "{printed}");
     assert!(database::begin_session(sandbox).contains("walrus"));
     disk.remount("rw");
-    // A process was killed with rows in the write-ahead log, and somebody removed the shared memory.
+    // A process was killed with rows in the write-ahead log, and the shared-memory file was deleted.
     let serving = Serving::start(sandbox, &[]);
     database::work(sandbox, "s2", "narwhal");
     serving.kill();
     fs::remove_file(sandbox.data().join("memory.db-shm")).unwrap();
     disk.remount("ro");
     database::assert_readable(sandbox, "narwhal");
-    // Without a database, everything is answered from the log.
+    // Without a database, commands read the log.
     disk.remount("rw");
     for suffix in ["", "-wal"] {
         let _ = fs::remove_file(sandbox.data().join(format!("memory.db{suffix}")));

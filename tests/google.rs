@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, slice};
 
-use claude_mem_tools::bucket::{Bucket, Lies};
+use claude_mem_tools::bucket::{Bucket, Faults};
 use serde_json::{Value, json};
 
 use crate::{
@@ -22,7 +22,7 @@ fn a_bucket_of_googles_kind_holds_a_memory_too() {
     let bucket = Bucket::start_google().unwrap();
     let mut variables = bucket.variables();
     variables.push(("CLAUDE_MEM_SHIP_TO", bucket.place("of/ada")));
-    // So that it can be seen what is in it.
+    // Without compression, a text can be searched for in the objects.
     variables.push(("CLAUDE_MEM_SHIP_COMPRESS", "false".into()));
     let sandbox = remembered();
     let at_desk = |arguments: &[&str]| run(&sandbox, arguments, &variables).ok();
@@ -32,17 +32,17 @@ fn a_bucket_of_googles_kind_holds_a_memory_too() {
     at_desk(&["ship"]);
     let again: Value = serde_json::from_str(&at_desk(&["ship", "--json"])).unwrap();
     assert_eq!((&again["objects"], &again["put_bytes"]), (&json!(0), &json!(0)));
-    // What is forgotten is gone there as well.
-    let telling = || -> Vec<String> {
-        let is_telling = |object: &[u8]| object.windows(6).any(|bytes| bytes == b"turn 3");
+    // Forgotten events are deleted there, too.
+    let objects_with_the_turn = || -> Vec<String> {
+        let has_the_turn = |object: &[u8]| object.windows(6).any(|bytes| bytes == b"turn 3");
         let objects = bucket.objects().into_iter();
-        objects.filter(|(_, object)| is_telling(object)).map(|(name, _)| name).collect()
+        objects.filter(|(_, object)| has_the_turn(object)).map(|(name, _)| name).collect()
     };
-    assert_ne!(telling(), Vec::<String>::new());
+    assert_ne!(objects_with_the_turn(), Vec::<String>::new());
     at_desk(&["forget", "--session", "first", "--now", "--yes"]);
     let output: Value = serde_json::from_str(&at_desk(&["ship", "--json"])).unwrap();
     assert!(output["deleted"].as_u64() > Some(0), "{output}");
-    assert_eq!(telling(), Vec::<String>::new());
+    assert_eq!(objects_with_the_turn(), Vec::<String>::new());
     at_desk(&["verify", "--remote"]);
     let machine = Sandbox::new();
     run(&machine, &["restore"], &variables).ok();
@@ -50,7 +50,7 @@ fn a_bucket_of_googles_kind_holds_a_memory_too() {
     let events = machine.events();
     assert!(events.iter().any(|event| event.to_string().contains("turn 2")));
     assert!(!events.iter().any(|event| event.to_string().contains("turn 3")));
-    // Another machine has a log of its own there, and brings ours.
+    // Another machine has its own log there, and pulls ours.
     let other = Sandbox::new();
     work(&other, "other", 1);
     run(&other, &["ship"], &variables).ok();
@@ -80,13 +80,13 @@ fn google_credentials_come_from_variables_settings_files_or_the_metadata_server(
     ship(&[("GOOGLE_SERVICE_ACCOUNT", "~/account.json".into())]);
     ship(&[("GOOGLE_SERVICE_ACCOUNT_KEY", account.clone())]);
     ship(&[("CLAUDE_MEM_SHIP_GOOGLE_CREDENTIALS", "~/account.json".into()), nobody]);
-    // A token that is fetched and shown from then on. Only who asked for it has it.
+    // A token of the metadata server, used for later requests.
     ship(&[("GCE_METADATA_HOST", host(&bucket))]);
     let gcloud = ".config/gcloud/application_default_credentials.json";
     sandbox.write(gcloud, &account);
     ship(&[]);
-    // Servers that stand in for Google's are told of in the file, and let everybody in.
-    bucket.lie(Lies { is_open: true, ..Lies::default() });
+    // The file configures an emulator without authentication.
+    bucket.inject(Faults { is_open: true, ..Faults::default() });
     let mut open = json!({"gcs_base_url": bucket.endpoint(), "disable_oauth": true});
     for key in ["client_email", "private_key", "private_key_id"] {
         open[key] = "".into();
@@ -128,12 +128,12 @@ fn rejected_google_credentials_are_reported_with_a_remedy() {
     fails(&place, &wrong, &["denied access", "401", "Authentication required.", remedy]);
     fails("gs://others/x", &ours, &["denied access", "403", "AccessDenied", "ada@", remedy]);
     fails("gs://elsewhere/x", &ours, &["the bucket in gs://elsewhere", "create the bucket"]);
-    // Credentials are not to blame for everything.
+    // Errors other than missing credentials do not mention them.
     let nobody = |name| (name, "/dev/null".to_owned());
     let untrusting = [&ours[..], &[nobody("SSL_CERT_FILE"), nobody("SSL_CERT_DIR")]].concat();
     let error = run(&sandbox, &["ship", "--to", &place], &untrusting).fails(2);
     assert!(error.contains("certificates") && !error.contains(remedy), "{error}");
-    // A machine that has no account to give.
+    // A metadata server without an account.
     let without = Bucket::start().unwrap();
     let host = host(&without);
     let machine = [("GCE_METADATA_HOST", host.clone()), ("GCE_METADATA_IP", host), ours[0].clone()];

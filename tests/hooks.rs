@@ -1,5 +1,5 @@
-//! What Claude Code sends becomes events: every payload captured from the real client, and the rules on
-//! what is recorded and what is not.
+//! Payloads of Claude Code become events: every payload captured from the real client, and the rules on what is
+//! recorded.
 
 mod stops;
 
@@ -18,7 +18,7 @@ use crate::sandbox::Sandbox;
 /// The command that is registered for `PreToolUse`.
 pub(crate) const PRE_TOOL_USE: [&str; 3] = ["hook", "--client", "claude-code"];
 
-/// Every payload of this version of the client, in the order in which they were sent.
+/// Every payload of this client version, in the order in which they were sent.
 fn fixtures(dir: &str) -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/hooks").join(dir);
     let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
@@ -28,7 +28,7 @@ fn fixtures(dir: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The command that is registered for an event; the others reach none of ours, so any will do.
+/// The command registered for an event; for an unregistered one, any.
 fn hook_of(event: &str) -> &'static str {
     match event {
         "SessionStart" => "context",
@@ -50,7 +50,7 @@ fn kind_of(event: &str) -> &'static str {
     }
 }
 
-/// Where each field of the client's is found again in the event.
+/// Where each field of a payload is found in the event.
 const SAME: [(&str, &str); 17] = [
     ("source", "source"),
     ("model", "model"),
@@ -84,7 +84,7 @@ fn assert_nothing_is_lost(file: &Path, sent: &Value, recorded: &Value) {
         let place = SAME.iter().find(|(known, _)| known == field).map(|(_, place)| *place);
         let place = place.filter(|place| event.get(*place).is_some());
         match (field.as_str(), place) {
-            // The project says where a session was when it ended.
+            // The project has the working directory at the end of the session.
             ("session_id" | "hook_event_name", _) | ("cwd", None) => {}
             (_, Some(place)) => assert_eq!(event[place], *value, "{name}: {field}"),
             ("transcript_path", None) if event.get("transcript_path").is_some() => {
@@ -115,7 +115,7 @@ fn every_payload_of_the_real_client_becomes_its_event_with_nothing_lost() {
             fs::write(transcript, "").unwrap();
             sandbox.hook(hook_of(sent["hook_event_name"].as_str().unwrap()), &text);
         }
-        // Before a tool is used, memories are given, and nothing is recorded.
+        // Before a tool use, memories are given and nothing is recorded.
         files.retain(|file| !file.to_string_lossy().contains(".PreToolUse."));
         let events = sandbox.events();
         assert_eq!(events.len(), files.len());
@@ -149,12 +149,12 @@ fn prompt(text: &str, prompt_id: &str) -> String {
 }
 
 /// Kind and subject of everything recorded.
-fn told(sandbox: &Sandbox) -> Vec<String> {
-    let told = |event: &Value| {
+fn subjects(sandbox: &Sandbox) -> Vec<String> {
+    let subject = |event: &Value| {
         let id = event["tool_use_id"].as_str().unwrap_or_default();
         format!("{} {}{id}", event["kind"].as_str().unwrap(), event["subject"].as_str().unwrap())
     };
-    sandbox.events().iter().map(told).collect()
+    sandbox.events().iter().map(subject).collect()
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn excluded_and_private_text_leaves_no_trace() {
             sandbox.hook_with(hook, environment, &stdin);
         }
         assert!(!sandbox.data().exists(), "{environment:?}");
-        // Nor does what cannot be understood slip past, where it can be told whose it is.
+        // An unparsable payload is not recorded either, if its folder or session is excluded.
         let is_by_tool = environment.iter().any(|(name, _)| name.ends_with("TOOLS"));
         sandbox.hook_with("save", environment, &stdin[..stdin.len() - 1]);
         assert_eq!(sandbox.data().exists(), is_by_tool, "{environment:?}");
@@ -235,7 +235,7 @@ fn a_private_prompt_makes_its_turn_private_and_no_more() {
     sandbox.hook("new", prompt("<private>hush", "p5"));
     sandbox.hook("cleanup", payload("SessionEnd", json!({"reason": "other"})));
     assert_eq!(
-        told(&sandbox),
+        subjects(&sandbox),
         [
             "PromptSubmitted before",
             "PromptSubmitted (private)",
@@ -257,10 +257,10 @@ fn a_prompt_queued_into_a_private_turn_does_not_make_it_public() {
     sandbox.hook("new", prompt("<private>hush</private>", "p1"));
     sandbox.hook("new", prompt("and this", "p1"));
     sandbox.hook("save", tool("hush"));
-    assert_eq!(told(&sandbox), ["PromptSubmitted (private)", "PromptSubmitted and this"]);
+    assert_eq!(subjects(&sandbox), ["PromptSubmitted (private)", "PromptSubmitted and this"]);
     sandbox.hook("new", prompt("next", "p2"));
     sandbox.hook("save", tool("t1"));
-    assert_eq!(told(&sandbox)[2..], ["PromptSubmitted next", "ToolUsed Bash lst1"]);
+    assert_eq!(subjects(&sandbox)[2..], ["PromptSubmitted next", "ToolUsed Bash lst1"]);
 }
 
 #[test]
@@ -297,10 +297,10 @@ fn context_is_an_answer_the_client_accepts() {
     let answer = sandbox.hook("context", payload("SessionStart", json!({"source": "startup"})));
     assert_eq!(answer["hookSpecificOutput"]["hookEventName"], "SessionStart");
     assert!(answer["hookSpecificOutput"]["additionalContext"].is_string());
-    assert_eq!(told(&sandbox), ["SessionStarted startup in /p"]);
+    assert_eq!(subjects(&sandbox), ["SessionStarted startup in /p"]);
 }
 
-/// What is the same for one event wherever and whenever it is recorded.
+/// The fields that do not depend on when and where an event is recorded.
 fn comparable(mut event: Value) -> Value {
     for name in ["id", "seq", "time"] {
         event.as_object_mut().unwrap().remove(name);
@@ -324,7 +324,7 @@ fn one_command_records_every_payload_as_the_older_five_do() {
         assert_eq!(by_aliases.len(), by_one.len());
         for (by_alias, mut by_one) in by_aliases.into_iter().zip(by_one) {
             if by_one["kind"] == "InputUnreadable" {
-                // The command that was called is part of it.
+                // The called command is one of them.
                 assert_eq!(by_one["event"]["hook"], "hook");
                 by_one["event"]["hook"] = by_alias["event"]["hook"].clone();
                 by_one["subject"] = by_alias["subject"].clone();
@@ -343,7 +343,7 @@ fn the_payload_decides_which_event_it_is() {
     assert!(answer["hookSpecificOutput"]["additionalContext"].is_string(), "{answer}");
     let answer = sandbox.hook("context", tool("t1"));
     assert!(answer.get("hookSpecificOutput").is_none(), "{answer}");
-    assert_eq!(told(&sandbox), ["SessionStarted startup in /p", "ToolUsed Bash lst1"]);
+    assert_eq!(subjects(&sandbox), ["SessionStarted startup in /p", "ToolUsed Bash lst1"]);
     let nameless = r#"{"session_id": "s1", "cwd": "/p"}"#;
     sandbox.run_with(&["hook", "--client=claude-code"], &[], nameless).answer();
     let event = &sandbox.events()[2];

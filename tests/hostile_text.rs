@@ -12,7 +12,7 @@ const HOSTILE: &str = "walrus \x1b]0;PWNED\x07 \x1b]52;c;ZXZpbA==\x07 \x1b[2J\x1
     \x08\x08\x7f \u{202e}txt.exe\u{202c} \u{2066}x\u{2069}\u{200f}\u{61c} pass\u{200b}word\u{feff}\u{2060} \
     \u{e0001}\u{e0052}\u{e0055}\u{e004e}\u{e007f} end";
 
-/// Written down a second time, so that a mistake in the program's own list is found.
+/// A copy of the program's list, so that a mistake in that one is found.
 fn is_hostile(character: char) -> bool {
     let code = character as u32;
     character.is_control() && character != '\n' && character != '\t'
@@ -42,7 +42,7 @@ fn assert_clean_json(what: &str, value: &Value) {
     }
 }
 
-/// A home in which everything that can be recorded holds hostile text.
+/// A home directory in which every recorded text is hostile.
 fn planted() -> Sandbox {
     let sandbox = Sandbox::new();
     let project = sandbox.home().join(format!("shop {}", HOSTILE.replace('/', "_")));
@@ -85,7 +85,7 @@ fn planted() -> Sandbox {
     sandbox
 }
 
-/// What a terminal shows of a command, in which it also writes its errors.
+/// The output of a command at a terminal, errors included.
 fn shown(sandbox: &Sandbox, arguments: &[&str]) -> String {
     let (mut shown, name) = terminal();
     let open = || OpenOptions::new().read(true).write(true).open(&name).unwrap();
@@ -95,14 +95,14 @@ fn shown(sandbox: &Sandbox, arguments: &[&str]) -> String {
     let mut child = command.spawn().unwrap();
     drop(command);
     let mut bytes = Vec::new();
-    // It ends with an error once nobody has the other end open.
+    // Reading fails once the other end is closed.
     let _ = shown.read_to_end(&mut bytes);
     child.wait().unwrap();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Without what the program itself may send to a terminal: its colours and its progress bar. The planted text has a
-/// colour that the program does not use.
+/// Removes the escape sequences that the program itself may send: colours and the progress bar. The planted text has
+/// a colour that the program does not use.
 fn without_ours(shown: &str) -> String {
     let text = shown.replace("\r\n", "\n").replace("\r\x1b[2K", "");
     let mut pieces = text.split("\x1b[");
@@ -190,7 +190,7 @@ fn no_command_shows_it_on_a_terminal() {
         assert_clean(&format!("{arguments:?}"), &without_ours(&shown));
         result += usize::from(shown.contains("walrus"));
     }
-    assert!(result > 20, "hostile text was told by {result} commands");
+    assert!(result > 20, "only {result} commands printed hostile text");
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn the_name_of_another_machine_does_not_reach_the_terminal() {
         assert_clean(&format!("{arguments:?}"), &format!("{}{}", run.stdout, run.stderr));
     }
     let hosts = sandbox.run_with(&["hosts"], &variables, "").ok();
-    assert!(hosts.contains("txt.exe"), "the other machine is told: {hosts}");
+    assert!(hosts.contains("txt.exe"), "the other machine is listed: {hosts}");
 }
 
 #[test]

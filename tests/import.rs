@@ -11,19 +11,19 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
-/// Imports, and gives the report.
+/// Imports, and returns the report.
 fn import(sandbox: &Sandbox, arguments: &[&str]) -> Value {
     let mut all = vec!["import", "--json"];
     all.extend(arguments);
     serde_json::from_str(&sandbox.run(&all).ok()).unwrap()
 }
 
-/// How many events a report says were added.
+/// The number of added events in a report.
 fn added(report: &Value) -> u64 {
     report["added"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum()
 }
 
-/// Rows of the tables.
+/// Rows of a query.
 fn rows(sandbox: &Sandbox, sql: &str) -> String {
     store(sandbox).dump(sql).unwrap()
 }

@@ -201,7 +201,7 @@ fn a_project_installation_uses_the_current_folder() {
     assert!(sandbox.read("shop/.claude/settings.json").contains("SessionStart"));
     assert!(sandbox.read("shop/.mcp.json").contains("alwaysLoad"));
     assert!(!sandbox.home().join(".claude").exists());
-    // From anywhere: the manifest knows where.
+    // Works from any directory, because the manifest has the paths.
     sandbox.run(&["uninstall"]).ok();
     assert!(!shop.join(".mcp.json").exists() && !shop.join(".claude/settings.json").exists());
 }

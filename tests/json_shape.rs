@@ -7,7 +7,7 @@ use crate::{http::Site, sandbox::Sandbox};
 const RULES: &[(&str, &str)] =
     &[("CLAUDE_MEM_PROVIDER", "extract"), ("CLAUDE_MEM_WORKER_AUTOSTART", "false")];
 
-/// Every place in a value that breaks the rules.
+/// Every place in a value that violates the rules.
 fn violations(path: &str, value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| violations(path, item, found)),

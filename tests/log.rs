@@ -20,7 +20,7 @@ fn at(sandbox: &Sandbox, now: &str, hook: &str, stdin: &str) {
     sandbox.hook_with(hook, &[("CLAUDE_MEM_NOW", now)], stdin);
 }
 
-/// Three days, two sessions, one of everything.
+/// Three days, two sessions, each kind of event once.
 fn recorded() -> Sandbox {
     let sandbox = Sandbox::new();
     let prompt = json!({"session_id": "aaaa-1", "hook_event_name": "UserPromptSubmit", "cwd": "/work/shop",
@@ -31,13 +31,13 @@ fn recorded() -> Sandbox {
     sandbox
 }
 
-/// Runs with the clock and the zone standing still.
+/// Runs with a fixed clock and time zone.
 fn log(sandbox: &Sandbox, arguments: &[&str]) -> crate::sandbox::Run {
     let arguments: Vec<&str> = ["log"].iter().chain(arguments).copied().collect();
     sandbox.run_with(&arguments, &[("CLAUDE_MEM_NOW", "2026-03-03T12:00:00Z"), ("TZ", "UTC")], "")
 }
 
-/// The subjects of what is listed.
+/// The subjects of the listed events.
 fn subjects(sandbox: &Sandbox, arguments: &[&str]) -> Vec<String> {
     let arguments: Vec<&str> = arguments.iter().chain(&["--json"]).copied().collect();
     let listed = log(sandbox, &arguments).ok();
@@ -47,7 +47,7 @@ fn subjects(sandbox: &Sandbox, arguments: &[&str]) -> Vec<String> {
     listed.lines().map(subject).collect()
 }
 
-/// Where the events are. That depends on the name of the machine, which is recorded with each.
+/// The positions of the events. They depend on the host name, which is recorded with each.
 fn places(sandbox: &Sandbox) -> Vec<String> {
     let place = |event: &Value| event["seq"].as_str().unwrap().to_owned();
     sandbox.events().iter().map(place).collect()

@@ -1,4 +1,4 @@
-//! Several machines that ship to one place: one memory on all of them.
+//! Several machines that ship to one remote: all have the same memory.
 
 use std::{
     collections::BTreeMap,
@@ -13,16 +13,16 @@ use serde_json::{Value, json};
 
 use crate::sandbox::{Run, Sandbox};
 
-/// Noon of the first day, by a clock that is right.
+/// Noon of the first day, on a correct clock.
 const BEGIN_S: i64 = 1_772_366_400;
 
-/// One machine, with a clock that may be wrong and the same repository in a folder of its own name.
+/// One machine, with a possibly wrong clock and the repository in its own folder.
 pub(crate) struct Machine {
     pub(crate) sandbox: Sandbox,
     name: String,
     skew_s: i64,
     now_s: i64,
-    /// Where all machines ship to, and what it takes to get in.
+    /// The remote that all machines ship to, and its credentials.
     place: String,
     variables: Vec<(String, String)>,
     sessions: usize,
@@ -55,7 +55,7 @@ impl Machine {
         Self { sandbox, name, skew_s, now_s: BEGIN_S, place, variables, sessions: 0 }
     }
 
-    /// Every command happens a second after the one before, by this machine's clock.
+    /// Runs a command one second after the previous one, on this machine's clock.
     fn variables(&mut self) -> Vec<(String, String)> {
         self.now_s += 1;
         let now = jiff::Timestamp::from_second(self.now_s + self.skew_s).unwrap();
@@ -80,7 +80,7 @@ impl Machine {
         self.sandbox.hook_with(name, &variables, payload.to_string());
     }
 
-    /// A session in which `word` is worked on, distilled by rules.
+    /// A session about `word`, distilled by rules.
     pub(crate) fn work(&mut self, word: &str) {
         self.sessions += 1;
         let session = format!("{}-{}", self.name, self.sessions);
@@ -116,7 +116,7 @@ impl Machine {
         output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// What `search` finds of each kind. Of a turn, one search finds one.
+    /// The hits of `search` by kind. A turn gives one hit.
     pub(crate) fn find(&mut self, word: &str) -> Vec<Value> {
         let mut found = Vec::new();
         for kind in ["observation", "summary", "prompt"] {
@@ -126,7 +126,7 @@ impl Machine {
         found
     }
 
-    /// What all machines must agree on.
+    /// The rows that must be the same on all machines.
     pub(crate) fn shared(&self) -> String {
         let database = self.sandbox.data().join("memory.db");
         let store = Store::open_read_only(&database).unwrap().unwrap();
@@ -135,7 +135,7 @@ impl Machine {
         String::from_utf8(text).unwrap()
     }
 
-    /// Every file below the copies of other machines' logs.
+    /// Every file below the copies of other hosts' logs.
     fn copies(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         files(&self.sandbox.data().join("foreign"))
     }
@@ -154,7 +154,7 @@ pub(crate) fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// So many machines that ship to a directory.
+/// This many machines that ship to a directory.
 fn with_directory(count: usize) -> (tempfile::TempDir, Vec<Machine>) {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().to_str().unwrap().to_owned();
@@ -191,7 +191,7 @@ fn events_of_one_machine_are_found_on_another_in_the_same_project() {
     let own = machines[1].find("badger");
     assert!(own.iter().all(|hit| hit.get("host").is_none()), "{own:?}");
     assert_eq!(found[0]["project"], own[0]["project"]);
-    // Its own numbers stay small, and what was distilled there is not distilled here.
+    // Its own row numbers stay small, and events distilled there are not distilled here.
     assert!(own.iter().any(|hit| hit["id"] == "1"), "{own:?}");
     let asked: Value = serde_json::from_str(&machines[1].run(&["distill", "--json"]).ok()).unwrap();
     assert_eq!((&asked["answered"], &asked["events"]), (&json!(0), &json!(0)));
@@ -223,7 +223,7 @@ fn forgetting_on_one_machine_applies_to_all() {
     machines[0].work("badger");
     machines[0].ship();
     machines[1].pull();
-    // The second machine forgets what the first recorded; the third receives both in the wrong order.
+    // The second machine forgets a memory of the first; the third receives both in the wrong order.
     let ids: Vec<String> = machines[1]
         .find("walrus")
         .iter()
@@ -281,7 +281,7 @@ fn a_diverged_history_is_not_pulled() {
     machines[0].ship();
     machines[1].pull();
     let before = machines[1].copies();
-    // The log is cut off, goes on differently, and is shipped from the beginning again.
+    // The log is truncated, continues differently, and is shipped from the beginning again.
     let host = fs::read_dir(place.path().join("hosts")).unwrap().next().unwrap().unwrap().path();
     fs::remove_dir_all(&host).unwrap();
     let active = machines[0].sandbox.data().join("log/active.log");
@@ -337,12 +337,12 @@ fn a_machine_is_hidden_shown_and_dropped_and_its_forgettings_hold() {
     assert!(!machines[1].find("walrus").is_empty());
 }
 
-/// A real server: what it takes is installed, and a test that cannot have it fails.
+/// A real server. If it cannot be installed, the test fails.
 fn real_server() -> S3Server {
     S3Server::start().unwrap_or_else(|error| panic!("there is no S3 server here: {error}"))
 }
 
-/// Works, ships and pulls on all machines for some rounds, with some of them away and the server down at times,
+/// Records, ships and pulls on all machines for some rounds, with machines offline and the server down at times,
 /// until every machine has every event.
 fn rounds(machines: &mut [Machine], server: &mut S3Server, rounds: Range<usize>) {
     for round in rounds {

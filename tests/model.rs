@@ -1,4 +1,4 @@
-//! Sessions to ask about, a model that answers, and what is remembered in the end.
+//! Sessions to distill, a scripted model, and the resulting memories.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::sandbox::{Run, Sandbox};
 
-/// A session at work in the sandbox's home.
+/// An active session in the home directory of the sandbox.
 pub(crate) struct Session<'a> {
     sandbox: &'a Sandbox,
     id: String,
@@ -22,7 +22,7 @@ impl<'a> Session<'a> {
         session
     }
 
-    /// A session with so many turns of three tool uses each, all over.
+    /// A completed session with this many turns of three tool uses each.
     pub(crate) fn worked(sandbox: &'a Sandbox, id: &str, turns: usize) -> Self {
         let mut session = Self::start(sandbox, id);
         for turn in 1..=turns {
@@ -63,12 +63,12 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Where a provider is and what it wants to know.
+/// The variables that configure a provider.
 pub(crate) fn provider(name: &str, server: &Server) -> Vec<(String, String)> {
     provider_at(name, server.url())
 }
 
-/// The same by its address.
+/// The same with an address.
 pub(crate) fn provider_at(name: &str, url: String) -> Vec<(String, String)> {
     let pairs = match name {
         "anthropic" => vec![
@@ -93,13 +93,13 @@ pub(crate) fn run(sandbox: &Sandbox, arguments: &[&str], variables: &[(String, S
     sandbox.run_with(arguments, &variables, "")
 }
 
-/// A model that answers every question with an observation, and a summary where one is asked for. The title
-/// tells which question it was, and `word` who answered.
+/// A model that responds to each request with an observation, and a summary if requested. The title has the number of
+/// the request and `word`.
 pub(crate) fn answering(word: &'static str) -> Server {
     Server::answering(move |request| Answer::text(reply(word, request))).unwrap()
 }
 
-/// The answer of [`answering`].
+/// The response of [`answering`].
 pub(crate) fn reply(word: &str, request: &Request) -> String {
     let text = request.last_user_text();
     let asked = text.split("<prompt").nth(1).unwrap_or_default();
@@ -111,7 +111,7 @@ pub(crate) fn reply(word: &str, request: &Request) -> String {
     format!("<observation><type>feature</type><title>{word} {asked}</title></observation>{summary}")
 }
 
-/// What is shown, title by title.
+/// The titles of all memories.
 pub(crate) fn titles(sandbox: &Sandbox) -> Vec<String> {
     let store = Store::open_read_only(&sandbox.data().join("memory.db")).unwrap().unwrap();
     let titles = store

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{http::Site, mcp::tools::talk_in};
 
-/// A turn of a client that speaks as Claude Code does.
+/// A turn of a client with the payloads of Claude Code.
 fn turn(site: &Site, client: &str, cwd: &str, subject: &str) {
     let sandbox = &site.sandbox;
     let cwd = sandbox.home().join(cwd);

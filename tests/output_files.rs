@@ -1,4 +1,4 @@
-//! Every command that writes to a path the user chose, with something unusual at that path.
+//! Every command that writes to a path chosen by the user, with something unusual at that path.
 
 use std::{
     fs::{self, OpenOptions},
@@ -45,14 +45,14 @@ const CASES: &[Case] = &[
     ),
 ];
 
-/// A home with something to export, in which `put` placed something at the path of the case.
+/// A home directory with something to export, in which `put` placed something at the output path.
 fn with(case: &Case, put: impl FnOnce(&Path)) -> Sandbox {
     let sandbox = Sandbox::new();
     let prompt =
         r#"{"session_id":"s","cwd":"/p","hook_event_name":"UserPromptSubmit","prompt":"walrus"}"#;
     sandbox.hook("new", prompt);
     sandbox.run(&["remember", "the walrus is shy"]).ok();
-    // A folder with something else in it would be refused.
+    // A folder with other content would be refused.
     if case.arguments[0] == "plugin" {
         sandbox.run(case.arguments).ok();
     }
@@ -63,7 +63,7 @@ fn with(case: &Case, put: impl FnOnce(&Path)) -> Sandbox {
     sandbox
 }
 
-/// Temporary files of ours beside an output.
+/// Our temporary files next to an output.
 fn drafts(file: &Path) -> usize {
     let entries = fs::read_dir(file.parent().unwrap()).unwrap();
     entries.filter(|entry| is_draft(&entry.as_ref().unwrap().file_name().to_string_lossy())).count()
@@ -121,7 +121,7 @@ fn a_fifo_passes_everything_on_or_is_refused_and_stays_a_fifo() {
             move || fs::read(file).unwrap()
         });
         let run = sandbox.run(case.arguments);
-        // Opened for writing, in case nobody did: the reader must come to an end. This fails until the
+        // Opened for writing, in case the command did not: the reader needs an end of file. This fails until the
         // reader has opened it.
         let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         while !reader.is_finished() {

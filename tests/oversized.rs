@@ -1,5 +1,5 @@
-//! Responses and imports that are far larger than anything useful: each costs one failed request or one
-//! refused event, and nothing else.
+//! Responses and imports that are far too large: each costs one failed request or one refused event, and nothing
+//! else.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ use crate::{
     serving::{Serving, until},
 };
 
-/// A model whose every response is a valid one of so many megabytes, and travels as a few kilobytes.
+/// A model whose every response is valid, this many megabytes long, and compressed to a few kilobytes.
 struct Bomb {
     url: String,
     requests: Arc<AtomicUsize>,
@@ -38,7 +38,7 @@ impl Bomb {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 counted.fetch_add(1, Ordering::SeqCst);
-                // A client that has seen enough hangs up.
+                // The client closes the connection at its limit.
                 let _ = answer(stream.unwrap(), &body);
             }
         });
@@ -50,7 +50,7 @@ impl Bomb {
     }
 }
 
-/// A response of `OpenAI`'s kind. Parts that were packed one by one unpack to all of them in a row.
+/// A response in the format of `OpenAI`. Parts that were compressed separately decompress to their concatenation.
 fn packed(megabytes: usize) -> Vec<u8> {
     let gzip = |bytes: &[u8]| {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
@@ -83,7 +83,7 @@ fn answer(stream: TcpStream, body: &[u8]) -> std::io::Result<()> {
     stream.write_all(body)
 }
 
-/// The failed requests, as recorded.
+/// The recorded failures.
 fn failures(sandbox: &Sandbox) -> Vec<Value> {
     let events = sandbox.events().into_iter();
     events

@@ -1,4 +1,5 @@
-//! A log with another past than memory.db: power loss, an older copy, another log, one directory on two machines.
+//! A log whose history differs from that of memory.db: power loss, an older copy, another log, one directory on two
+//! machines.
 
 use std::{
     collections::BTreeSet,
@@ -26,7 +27,7 @@ fn active(sandbox: &Sandbox) -> PathBuf {
     sandbox.data().join("log/active.log")
 }
 
-/// Takes away the end of the log, as a power loss takes what was not synced.
+/// Cuts off the end of the log, as a power loss does with unsynced data.
 fn cut(sandbox: &Sandbox, bytes: u64) {
     let file = fs::OpenOptions::new().write(true).open(active(sandbox)).unwrap();
     file.set_len(file.metadata().unwrap().len() - bytes).unwrap();
@@ -45,11 +46,11 @@ fn copy_all(from: &Path, to: &Path) {
     }
 }
 
-/// The ids of the events in the log, which may not hold one twice.
+/// The ids of the events in the log, each only once.
 fn log_ids(sandbox: &Sandbox) -> BTreeSet<String> {
     let simple = |id: &str| id.replace('-', "").to_uppercase();
     let mut events = sandbox.events();
-    // What a cut left of a record is no event.
+    // The rest of a truncated record is not an event.
     events.retain(|event| event["reason"].is_null());
     let ids: BTreeSet<String> =
         events.iter().map(|event| simple(event["id"].as_str().unwrap())).collect();
@@ -57,7 +58,7 @@ fn log_ids(sandbox: &Sandbox) -> BTreeSet<String> {
     ids
 }
 
-/// The tables hold the events of the log, each once.
+/// The tables contain the events of the log, each once.
 #[track_caller]
 fn assert_equal(sandbox: &Sandbox) {
     let store = Store::open_read_only(&sandbox.data().join("memory.db")).unwrap().unwrap();
@@ -68,9 +69,9 @@ fn assert_equal(sandbox: &Sandbox) {
     assert_eq!(in_tables, log_ids(sandbox));
 }
 
-/// Status and doctor report what happened, and nothing else is wrong.
+/// Status and doctor report the change, and no other problem.
 #[track_caller]
-fn assert_told(sandbox: &Sandbox, what: &str) {
+fn assert_reported(sandbox: &Sandbox, what: &str) {
     for command in ["status", "doctor"] {
         let run = sandbox.run(&[command]);
         assert_eq!(run.stdout.matches(what).count(), 1, "{run:?}");
@@ -96,7 +97,7 @@ fn events_after_a_power_loss_are_found_and_the_loss_is_reported() {
         let found = sandbox.run(&["search", "zebra"]).ok();
         assert!(found.contains("zebra crossing"), "{bytes}: {found}");
         assert_equal(&sandbox);
-        assert_told(&sandbox, AHEAD);
+        assert_reported(&sandbox, AHEAD);
     }
 }
 
@@ -109,7 +110,7 @@ fn a_search_alone_finds_what_was_recorded_after_a_power_loss() {
     prompt(&sandbox, "zebra crossing");
     let found = sandbox.run(&["search", "zebra"]).ok();
     assert!(found.contains("zebra crossing"), "{found}");
-    assert_told(&sandbox, AHEAD);
+    assert_reported(&sandbox, AHEAD);
 }
 
 #[test]
@@ -151,7 +152,7 @@ fn an_older_log_under_a_newer_database_loses_and_doubles_nothing() {
         let found = sandbox.run(&["search", "zebra", "--json", "--limit", "100"]).ok();
         assert_eq!(found.lines().count(), added, "{found}");
         assert_equal(&sandbox);
-        assert_told(&sandbox, AHEAD);
+        assert_reported(&sandbox, AHEAD);
     }
 }
 
@@ -166,7 +167,7 @@ fn a_replaced_log_directory_is_reported_and_folded() {
     let found = sandbox.run(&["search", "zebra"]).ok();
     assert!(found.contains("zebra crossing"), "{found}");
     assert_equal(&sandbox);
-    assert_told(&sandbox, REPLACED);
+    assert_reported(&sandbox, REPLACED);
 }
 
 #[test]
@@ -186,7 +187,7 @@ fn one_data_directory_on_two_machines_that_ship_to_one_place_loses_and_doubles_n
     assert!(error.contains("neither side loses events"), "{error}");
     let (of_one, of_two) = (log_ids(&one), log_ids(&two));
     assert!(!of_one.is_subset(&of_two) && !of_two.is_subset(&of_one));
-    // Each takes home what it lacks: nothing is lost, nothing is there twice.
+    // Each imports the missing events: nothing is lost, nothing is duplicated.
     two.run(&repair).ok();
     assert_eq!(log_ids(&two), &of_one | &of_two);
     let error = one.run(&ship).fails(1);

@@ -1,4 +1,4 @@
-//! Who may read the data directory: its owner alone, whatever was there before.
+//! Permissions of the data directory: only its owner can read it, whatever they were before.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ fn not_checked(why: &str) {
     writeln!(std::io::stderr().lock(), "NOT CHECKED: {why}").unwrap();
 }
 
-/// Everything below a directory that somebody other than its owner may use, with its mode.
+/// Everything below a directory that other users may access, with its mode.
 fn open_to_others(path: &Path) -> Vec<(PathBuf, String)> {
     let found = fs::symlink_metadata(path).unwrap();
     let mut open = Vec::new();
@@ -48,7 +48,7 @@ fn under_umask(sandbox: &Sandbox, umask: &str, arguments: &[&str], stdin: &str) 
     child.wait_with_output().unwrap()
 }
 
-/// One of everything that leaves files in the data directory.
+/// Creates each kind of file in the data directory.
 fn use_it(sandbox: &Sandbox, umask: &str) {
     let run = |arguments: &[&str], stdin: &str| {
         let output = under_umask(sandbox, umask, arguments, stdin);
@@ -95,7 +95,7 @@ fn a_directory_that_was_open_is_closed_by_the_first_hook_with_everything_in_it()
     use_it_again(&sandbox);
 }
 
-/// Nothing was broken by closing it.
+/// Stricter permissions break nothing.
 fn use_it_again(sandbox: &Sandbox) {
     assert!(sandbox.run(&["search", "walrus"]).ok().contains("walrus"));
     assert_eq!(open_to_others(&sandbox.data()), []);
@@ -148,7 +148,7 @@ fn another_user_can_neither_read_nor_use_it() {
     }
     let sandbox = Sandbox::new();
     use_it(&sandbox, "000");
-    // The way there is open, so that the data directory itself is what stops them.
+    // The directories above are accessible, so only the data directory itself denies access.
     for dir in [sandbox.home(), sandbox.home().parent().unwrap().to_path_buf()] {
         fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -165,7 +165,7 @@ fn another_user_can_neither_read_nor_use_it() {
     assert!(other("ls", &[sandbox.home().to_str().unwrap()]).status.success());
     let memory = sandbox.data().join("memory.db");
     assert!(!other("cat", &[memory.to_str().unwrap()]).status.success());
-    // The binary may be where they cannot run it; then nothing more can be shown.
+    // If other users cannot run the binary, nothing more can be tested.
     let own = sandbox.home().join("claude-mem");
     fs::copy(binary(), &own).unwrap();
     fs::set_permissions(&own, fs::Permissions::from_mode(0o755)).unwrap();
@@ -192,7 +192,7 @@ fn a_link_in_the_place_of_a_lock_file_leaves_its_target_alone() {
             &["worker", "start"],
             &["worker", "stop"],
         ] {
-            // Some of them fail, which is right: the lock cannot be had.
+            // Some of them fail as expected, because they cannot take the lock.
             sandbox.run(arguments);
         }
         assert_eq!(sandbox.read("precious"), "keep me", "{lock}");

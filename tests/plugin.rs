@@ -1,4 +1,4 @@
-//! `claude-mem plugin`, judged by the real client.
+//! `claude-mem plugin`, validated by the real client.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::sandbox::{Sandbox, binary, ours, real_client};
 
-/// Nobody listens there: validating and installing a plugin asks no model.
+/// A closed port: validating and installing a plugin calls no model.
 const NO_MODEL: &str = "http://127.0.0.1:9";
 
 #[test]
@@ -40,7 +40,7 @@ fn the_real_client_accepts_the_plugin() {
 }
 
 /// Has the client run the commands that `claude-mem plugin DIR` prints, and returns the marketplace's path.
-fn install_as_told(client: &Client, dir: &str) -> String {
+fn install_as_printed(client: &Client, dir: &str) -> String {
     let mut command = Command::new(binary());
     command.args(["plugin", dir]).env_clear().env("HOME", client.home()).current_dir(client.cwd());
     let result = String::from_utf8(command.output().unwrap().stderr).unwrap();
@@ -58,10 +58,10 @@ fn install_as_told(client: &Client, dir: &str) -> String {
 #[test]
 fn the_client_accepts_the_commands_as_printed() {
     let client = real_client(NO_MODEL);
-    install_as_told(&client, "plug");
+    install_as_printed(&client, "plug");
 }
 
-/// Both are registered: each event is recorded once, and memory is told once.
+/// Both are registered: each event is recorded once, and memory is given once.
 #[test]
 fn the_plugin_next_to_an_installation_records_nothing_twice() {
     let script = Script::new()
@@ -75,7 +75,7 @@ fn the_plugin_next_to_an_installation_records_nothing_twice() {
         let kind = |line: &str| serde_json::from_str::<Value>(line).unwrap()["kind"].to_string();
         listed.lines().map(|line| kind(line).trim_matches('"').to_owned()).collect()
     };
-    install_as_told(&client, "plug");
+    install_as_printed(&client, "plug");
     ours(&client, &["install"]);
     ours(&client, &["remember", "The walrus sleeps at noon"]);
     assert!(client.prompt("do some work").unwrap().status.success());

@@ -1,4 +1,4 @@
-//! What one project's environment holds never serves another project.
+//! The environment of one project is never used for another project.
 
 use claude_mem_tools::{
     client::executable,
@@ -8,12 +8,12 @@ use serde_json::json;
 
 use crate::{model::reply, sandbox::Sandbox, serving::until};
 
-/// A gateway that answers whatever it is asked.
+/// A gateway that responds to every request.
 fn gateway() -> Server {
     Server::answering(|request: &Request| Answer::text(reply("saw", request))).unwrap()
 }
 
-/// What a project of a company may have in its environment, pointing at its own gateway.
+/// The environment of a company project, which points to its own gateway.
 fn of_project(url: &str) -> Vec<(String, String)> {
     let pairs = [
         ("ANTHROPIC_BASE_URL", url),
@@ -51,7 +51,7 @@ fn has_seen(server: &Server, marker: &str) -> bool {
     server.requests().iter().any(|request| request.all_text().contains(marker))
 }
 
-/// The client is the provider, and the user's own gateway is what all projects use.
+/// The client is the provider, and all projects use the user's own gateway.
 fn use_client(sandbox: &Sandbox, url: &str) {
     let settings = json!({
         "CLAUDE_MEM_PROVIDER": "claude",
@@ -63,7 +63,7 @@ fn use_client(sandbox: &Sandbox, url: &str) {
     sandbox.use_gateway(url);
 }
 
-/// Where `node` is.
+/// The directory of `node`.
 fn path() -> (String, String) {
     ("PATH".into(), std::env::var("PATH").unwrap())
 }
@@ -74,7 +74,7 @@ fn a_worker_that_one_project_starts_serves_no_project_with_its_tokens_and_addres
     let sandbox = Sandbox::new();
     use_client(&sandbox, &of_user.url());
     let mut variables = of_project(&of_a.url());
-    // Settings in the environment of one project are not those of another one either.
+    // Settings in the environment of one project do not apply to another one either.
     for (name, value) in [
         ("CLAUDE_MEM_WORKER_AUTOSTART", "true"),
         ("CLAUDE_MEM_PROVIDER", "openai"),

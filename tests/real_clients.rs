@@ -1,5 +1,5 @@
-//! Real coding agents against one scripted model, one after the other in one home directory: each does the same work,
-//! is recorded like the others, and is told what the one before it did.
+//! Real coding agents with one scripted model, one after another in one home directory: each does the same work, is
+//! recorded like the others, and is given the memory of the one before it.
 
 use std::{
     collections::BTreeMap,
@@ -24,13 +24,13 @@ fn file_of(agent: &str) -> String {
     format!("total_{agent}.py")
 }
 
-/// What an agent says last.
+/// The last message of an agent.
 fn decision(agent: &str) -> String {
     format!("We keep total_{agent}.py in cents instead of floats, because floats lose cents.")
 }
 
-/// Which event, and of a tool use what was done and how it ended; without the agent's own name. Nothing for events that
-/// not every agent reports, such as the end of a session, and for those that claude-mem makes.
+/// The event, and the action and outcome of a tool use, without the agent's name. `None` for events that not every
+/// agent reports, such as the end of a session, and for those that claude-mem creates.
 fn outline(event: &Value, agent: &str, cwd: &Path) -> Option<String> {
     let of = &event["event"];
     let kind = event["kind"].as_str().unwrap();
@@ -53,9 +53,9 @@ fn outline(event: &Value, agent: &str, cwd: &Path) -> Option<String> {
     Some(text.replace(&format!("{}/", cwd.display()), "").replace(agent, "AGENT"))
 }
 
-/// What the turn gives in an agent, sorted.
+/// The expected events of the turn in an agent, sorted.
 fn expected_events(agent: &str) -> Vec<String> {
-    // Codex has no tool for reading.
+    // Codex has no tool to read files.
     let read = if agent == "codex" { "Bash\" \"cat " } else { "Read\" \"" };
     let mut expected = vec![
         "PromptSubmitted \"make total_AGENT.py right\"".to_owned(),
@@ -67,7 +67,7 @@ fn expected_events(agent: &str) -> Vec<String> {
         "ToolUsed \"Edit\" \"total_AGENT.py\"".to_owned(),
         format!("ToolUsed \"{read}total_AGENT.py\""),
     ];
-    // It refuses the edit before it is a use of a tool, and tells no hook.
+    // It refuses the edit before the tool use, and calls no hook.
     if agent == "claude-code" {
         expected.remove(5);
     }
@@ -80,7 +80,7 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn the_same_session_is_recorded_alike_in_every_agent_and_told_to_the_next() {
+fn the_same_session_is_recorded_alike_in_every_agent_and_given_to_the_next() {
     Agent::install_all().unwrap_or_else(|error| panic!("an agent cannot be installed: {error}"));
     let world = tempfile::tempdir().unwrap();
     let project = fs::canonicalize(world.path()).unwrap();
@@ -107,7 +107,7 @@ fn the_same_session_is_recorded_alike_in_every_agent_and_told_to_the_next() {
         claude_mem(&["settings", "set", name, value]);
     }
 
-    let mut told = String::new();
+    let mut expected = String::new();
     for (at, (agent, client)) in clients.iter().enumerate() {
         let file = file_of(agent.name);
         fs::write(project.join(&file), BEFORE).unwrap();
@@ -119,12 +119,12 @@ fn the_same_session_is_recorded_alike_in_every_agent_and_told_to_the_next() {
         let requests = server.requests().split_off(requests_before);
         let first = requests.iter().find(|it| !it.tool_names().is_empty()).unwrap();
         let first = first.body.to_string();
-        assert!(first.contains(&told), "{} is not told {told:?}: {first}", agent.name);
-        if !told.is_empty() {
+        assert!(first.contains(&expected), "{} was not given {expected:?}: {first}", agent.name);
+        if !expected.is_empty() {
             let tool = format!("{}search", find(agent.name).unwrap().tool_prefix);
-            assert!(first.contains(&tool), "{} is not told of {tool}: {first}", agent.name);
+            assert!(first.contains(&tool), "{} does not name {tool}: {first}", agent.name);
         }
-        told = decision(agent.name);
+        expected = decision(agent.name);
         claude_mem(&["distill"]);
     }
 
@@ -146,7 +146,7 @@ fn the_same_session_is_recorded_alike_in_every_agent_and_told_to_the_next() {
     for agent in AGENTS.iter().map(|agent| agent.name) {
         let expected = expected_events(agent);
         assert_eq!(recorded(&events, agent), expected, "{agent}");
-        // The agent's own record of the session says the same, and adds nothing to what hooks recorded.
+        // The agent's own transcript has the same events, so its import adds nothing.
         let from = if agent == "claude-code" { "transcripts" } else { agent };
         let again: Value =
             serde_json::from_str(&claude_mem(&["import", "--from", from, "--json"])).unwrap();

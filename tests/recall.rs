@@ -21,7 +21,7 @@ fn at(sandbox: &Sandbox, now: &str, hook: &str, mut fields: Value) {
     sandbox.hook_with(hook, &environment, fields.to_string());
 }
 
-/// One turn, remembered by rules.
+/// One turn, distilled by rules.
 fn remembered() -> Sandbox {
     let sandbox = Sandbox::new();
     std::fs::create_dir(sandbox.home().join("shop")).unwrap();

@@ -42,16 +42,16 @@ fn text(output: &Output) -> String {
 
 fn pack(arguments: &[&str], runnable: &Path) {
     let mut command = Command::new(repository().join("tools/release/pack"));
-    // Best compression would take most of the time.
+    // The best compression level would take most of the time.
     command.args(arguments).env("GZIP_LEVEL", "1").env("RUNNABLE", runnable);
     ok(&mut command);
 }
 
-/// Everything that a release has. For platforms that do not run here, the binary is a short text.
+/// All files of a release. For platforms that do not run here, the binary is a short text.
 fn packed(dir: &Path) -> PathBuf {
     let stripped = dir.join("claude-mem");
     fs::copy(binary(), &stripped).unwrap();
-    // Half of a debug build are its symbols.
+    // Half of a debug build is symbols.
     let _ = Command::new("strip").arg(&stripped).status();
     let foreign = dir.join("foreign");
     fs::write(&foreign, "a binary of another platform").unwrap();
@@ -65,7 +65,7 @@ fn packed(dir: &Path) -> PathBuf {
     out
 }
 
-/// A PATH with these programs and no others, so no compiler and no cargo.
+/// A PATH with only these programs: no compiler and no cargo.
 fn only(sandbox: &Sandbox, programs: &[&str]) -> String {
     let dir = sandbox.home().join("only");
     fs::create_dir(&dir).unwrap();
@@ -77,7 +77,7 @@ fn only(sandbox: &Sandbox, programs: &[&str]) -> String {
     dir.to_str().unwrap().to_owned()
 }
 
-/// Runs the hooks as they are registered in Claude Code for one session, and returns what the next one is given.
+/// Runs the hooks that are registered in Claude Code for one session, and returns the context of the next one.
 fn first_memory(sandbox: &Sandbox, path: &str) -> String {
     let settings: Value = serde_json::from_str(&sandbox.read(".claude/settings.json")).unwrap();
     let command =
@@ -160,7 +160,7 @@ fn the_script_installs_and_upgrades(out: &Path, address: &str) {
     let given = first_memory(&sandbox, &path);
     assert!(given.contains("Always round totals once"), "{given}");
 
-    // This time through the network. What was recorded stays.
+    // This time over the network. Recorded events stay.
     let log = fs::read(sandbox.data().join("log/active.log")).unwrap();
     let again = text(&install(address));
     assert!(again.contains(&format!("it replaces claude-mem {VERSION}; your memories stay")));
@@ -219,7 +219,7 @@ fn served(out: &Path) -> String {
     url
 }
 
-/// What a registry says about the only version of a package.
+/// The registry's document about the only version of a package.
 fn about(out: &Path, file: &str, base: &str) -> Vec<u8> {
     let mut tar = Command::new("tar");
     tar.arg("-xOzf").arg(out.join(file)).arg("package/package.json");
@@ -243,7 +243,7 @@ fn npx_installs_a_copy_that_stays(registry: &str) {
     let report = with_npm(Command::new("npx").args(["--yes", "claude-mem", "install"]));
     assert!(report.contains("✓ copied the program to ~/.claude-mem/bin/claude-mem"), "{report}");
     assert!(report.contains("✓ hooks       ~/.claude/settings.json"), "{report}");
-    // The cache of npx is deleted some day.
+    // The cache of npx may be deleted.
     fs::remove_dir_all(sandbox.home().join(".npm")).unwrap();
     let given = first_memory(&sandbox, &path);
     assert!(given.contains("Always round totals once"), "{given}");
@@ -299,9 +299,8 @@ fn the_formula_and_cargo_binstall_name_the_archives(out: &Path) {
     }
 }
 
-/// The data directory in the fixture was written by version 0.1.0, with the database as that version made it. This
-/// shows that its files are read, migrated and added to. That a newer program replaces an older worker is shown in
-/// `worker.rs`.
+/// The data directory in the fixture was written by version 0.1.0, including its database. The test shows that its
+/// files are read, migrated and extended. `worker.rs` tests that a newer version replaces an older worker.
 #[test]
 fn an_upgrade_from_the_first_release_keeps_everything() {
     let sandbox = Sandbox::new();

@@ -19,10 +19,10 @@ use crate::{
     sandbox::Sandbox,
 };
 
-/// No request takes this long to come.
+/// Longer than any request takes to arrive.
 const SOON: Duration = Duration::from_secs(20);
 
-/// Two sessions, three turns, answered by a model that says `word`.
+/// Two sessions, three turns, answered by a model that responds with `word`.
 fn remembered(word: &'static str) -> Sandbox {
     let (sandbox, server) = (Sandbox::new(), answering(word));
     Session::worked(&sandbox, "a", 2);
@@ -57,7 +57,7 @@ fn a_deleted_database_is_rebuilt_byte_for_byte_without_requests() {
     let before = dump(&sandbox.data());
     assert!(before.contains("saw work 2 of a"));
     delete_memory(&sandbox);
-    // The provider is there and would answer; it is not asked.
+    // The provider is available, but is not called.
     let server = answering("other");
     let variables = provider("anthropic", &server);
     run(&sandbox, &["replay", "--offline"], &variables).ok();
@@ -143,7 +143,7 @@ fn an_adopted_prompt_stays_in_force_until_it_is_withdrawn() {
     assert!(asks_as_adopted("d"));
     assert_eq!(in_force(), "adopted");
     assert!(run(&sandbox, &["status"], &variables).ok().contains("prompts/adopted.txt"));
-    // What is asked under it is not asked again when everything is reprocessed with it.
+    // Requests answered under it are not sent again when everything is reprocessed with it.
     let before = server.requests().len();
     run(&sandbox, &["replay", "--since", "1970-01-01"], &variables).ok();
     assert_eq!(server.requests().len(), before + 1, "only what the shadow did not know of");
@@ -176,7 +176,7 @@ fn an_interrupted_replay_continues_and_repeats_no_request() {
     let (counted, was_held) = (Arc::clone(&answered), AtomicBool::new(false));
     let server = Server::answering(move |request| {
         let answer = Answer::text(reply("new", request));
-        // The first question about that turn is never answered: who put it is killed before.
+        // The first request about that turn gets no response: its sender is killed before.
         if request.last_user_text().contains("work 2") && !was_held.swap(true, Ordering::SeqCst) {
             return answer.held_by(&held);
         }

@@ -169,7 +169,7 @@ fn report_json(sandbox: &Sandbox, arguments: &[&str]) -> Value {
     serde_json::from_str(&report(sandbox, &arguments)).unwrap()
 }
 
-/// Names the group of an event.
+/// A function that returns the group of an event.
 type Naming<'a> = Box<dyn Fn(&Value) -> String + 'a>;
 
 /// The totals of each group, added up from the events of the log alone.

@@ -1,4 +1,4 @@
-//! A home of its own for each test, and the built binary run in it.
+//! A home directory for each test, in which it runs the built binary.
 
 use std::{
     env,
@@ -17,12 +17,12 @@ use rustix::{
 };
 use serde_json::Value;
 
-/// A fresh home directory. Gone when the test ends.
+/// A temporary home directory.
 pub(crate) struct Sandbox {
     dir: tempfile::TempDir,
 }
 
-/// What one run of the binary came to.
+/// The result of running the binary.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: i32,
@@ -49,7 +49,7 @@ impl Sandbox {
         self.dir.path().join("home")
     }
 
-    /// Not there until something writes.
+    /// The data directory. It exists once something is written.
     pub(crate) fn data(&self) -> PathBuf {
         self.home().join(".claude-mem")
     }
@@ -67,20 +67,20 @@ impl Sandbox {
         fs::read_to_string(self.home().join(path)).unwrap()
     }
 
-    /// The binary, about to run in the home directory with nothing of this process's environment.
+    /// The binary with the home directory as working directory, and nothing of this process's environment.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = Command::new(binary());
         command.args(arguments).env_clear().env("HOME", self.home()).env("PATH", "/usr/bin:/bin");
-        // Only tests of it want a process that goes on by itself.
+        // Only tests of the worker start one.
         command.env("CLAUDE_MEM_WORKER_AUTOSTART", "false");
-        // Only tests of vectors want to pay for them.
+        // Only tests of vectors need them.
         command.env("CLAUDE_MEM_SEMANTIC", "off");
         command.current_dir(self.home());
         command
     }
 
-    /// A shell in name spaces of its own, about to run a script whose `$0` is the binary. `None` where that is not
-    /// allowed: the check is then counted as skipped.
+    /// A shell in its own namespaces that runs a script whose `$0` is the binary. `None` where that is not allowed:
+    /// the check is then counted as skipped.
     pub(crate) fn in_own_world(&self, script: &str) -> Option<Command> {
         let allowed = Command::new("unshare").args(["-rm", "true"]).output();
         if !allowed.is_ok_and(|output| output.status.success()) {
@@ -94,12 +94,12 @@ impl Sandbox {
         Some(command)
     }
 
-    /// Runs the binary to its end, with nothing on stdin.
+    /// Runs the binary with empty stdin, and waits for its end.
     pub(crate) fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Run {
         self.run_with(arguments, &[], "")
     }
 
-    /// Runs the binary to its end, with these variables and this on stdin.
+    /// Runs the binary with these variables and this stdin, and waits for its end.
     pub(crate) fn run_with<S: AsRef<OsStr>>(
         &self,
         arguments: &[S],
@@ -110,7 +110,7 @@ impl Sandbox {
         command.envs(environment.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // A program that ends without reading closes the pipe, which is its right.
+        // A program may exit without reading its input, which closes the pipe.
         let _ = child.stdin.take().unwrap().write_all(stdin.as_ref());
         let output = child.wait_with_output().unwrap();
         Run {
@@ -120,8 +120,8 @@ impl Sandbox {
         }
     }
 
-    /// Runs a hook as Claude Code does. Whatever it was given: it ends well, is silent on stderr, and
-    /// answers in one JSON object.
+    /// Runs a hook as Claude Code does. It must always exit with 0, print nothing to stderr, and respond with one
+    /// JSON object.
     pub(crate) fn hook(&self, name: &str, stdin: impl AsRef<[u8]>) -> Value {
         self.hook_with(name, &[], stdin)
     }
@@ -136,26 +136,26 @@ impl Sandbox {
         self.run_with(&[name], environment, stdin).answer()
     }
 
-    /// Has the client that distils reach the model server at `url`, whatever project it works for.
+    /// Makes the client that distills use the model server at `url`, for all projects.
     pub(crate) fn use_gateway(&self, url: &str) {
         let lines = format!("ANTHROPIC_BASE_URL={url}\nANTHROPIC_API_KEY=sk-ant-scripted\n");
         self.write(".claude-mem/.env", &lines);
     }
 
-    /// Everything recorded, as `claude-mem log --json --raw` tells it.
+    /// All events, as in `claude-mem log --json --raw`.
     pub(crate) fn events(&self) -> Vec<Value> {
         let listed = self.run(&["log", "--json", "--raw"]).ok();
         listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// The lines of the diagnostics.
+    /// The lines of the diagnostics log.
     pub(crate) fn diagnostics(&self) -> String {
         fs::read_to_string(self.data().join("logs/claude-mem.log")).unwrap_or_default()
     }
 }
 
 impl Run {
-    /// What a hook answered, having kept to everything a hook must keep to.
+    /// The response of a hook that behaved as a hook must.
     pub(crate) fn answer(self) -> Value {
         assert_eq!((self.code, self.stderr.as_str()), (0, ""), "{self:?}");
         let answer: Value = serde_json::from_str(&self.stdout).unwrap();
@@ -163,26 +163,26 @@ impl Run {
         answer
     }
 
-    /// Stdout of a run that went well; anything else fails the test.
+    /// Stdout of a successful run; anything else fails the test.
     pub(crate) fn ok(self) -> String {
         assert_eq!(self.code, 0, "{self:?}");
         self.stdout
     }
 
-    /// Stderr of a run that ended with this code; anything else fails the test.
+    /// Stderr of a run with this exit code; anything else fails the test.
     pub(crate) fn fails(self, code: i32) -> String {
         assert_eq!(self.code, code, "{self:?}");
         self.stderr
     }
 }
 
-/// The real Claude Code in a world of its own, talking to the model server at `url`. It is installed if it is
-/// missing; a test that cannot get it has shown nothing, and fails.
+/// The real Claude Code in its own environment, connected to the model server at `url`. It is installed if missing;
+/// if that fails, so does the test.
 pub(crate) fn real_client(url: &str) -> Client {
     Client::new(url).unwrap_or_else(|error| panic!("Claude Code cannot be installed here: {error}"))
 }
 
-/// Runs our binary in the real client's world.
+/// Runs our binary in the environment of the real client.
 pub(crate) fn ours(client: &Client, arguments: &[&str]) -> String {
     ours_with(client, arguments, &[])
 }
@@ -197,8 +197,8 @@ pub(crate) fn ours_with(client: &Client, arguments: &[&str], more: &[(&str, &str
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The binary under test. `CLAUDE_MEM_TEST_BINARY` names another one, such as an older build, to see which tests
-/// it fails.
+/// The binary under test. `CLAUDE_MEM_TEST_BINARY` names another one, such as an older build, to see which tests it
+/// fails.
 pub(crate) fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
@@ -207,7 +207,7 @@ pub(crate) fn binary() -> &'static Path {
     })
 }
 
-/// A terminal of our own: the end that shows what is written to it, and the path of the other end.
+/// A pseudo-terminal: the controlling end, and the path of the other end.
 pub(crate) fn terminal() -> (fs::File, String) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let shown = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
@@ -225,13 +225,13 @@ fn set_size(screen: &fs::File, columns: u16, rows: u16) {
 /// A command at a terminal of this size.
 pub(crate) struct AtTerminal {
     child: Child,
-    /// The end of the terminal that a person has.
+    /// The controlling end of the terminal.
     screen: fs::File,
     unread: Vec<u8>,
 }
 
 impl AtTerminal {
-    /// Starts the command with all its streams at the terminal.
+    /// Starts the command with all standard streams connected to the terminal.
     pub(crate) fn start(mut command: Command, columns: u16, rows: u16) -> Self {
         let (screen, name) = terminal();
         let size =
@@ -248,7 +248,7 @@ impl AtTerminal {
         self.screen.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Reads up to and including this text. What was written behind it is read next.
+    /// Reads up to and including this text. The rest is read next.
     pub(crate) fn read_until(&mut self, text: &str) -> String {
         let mut piece = [0; 4096];
         loop {
@@ -268,7 +268,7 @@ impl AtTerminal {
         }
     }
 
-    /// Changes the size, as a user does with the window.
+    /// Changes the size, as if the window were resized.
     pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
         set_size(&self.screen, columns, rows);
         self.signal(Signal::WINCH);
@@ -278,17 +278,17 @@ impl AtTerminal {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Closes the terminal without a signal, and gives the exit code of the command.
+    /// Closes the terminal without a signal, and returns the exit code of the command.
     pub(crate) fn hang_up(&mut self) -> i32 {
         self.screen = fs::File::open("/dev/null").unwrap();
         self.child.wait().unwrap().code().unwrap()
     }
 
-    /// Reads each piece that is written until the command ends, then its exit code.
+    /// Reads all output until the command ends, and returns it with the exit code.
     pub(crate) fn finish(&mut self) -> (Vec<String>, i32) {
         let mut pieces = vec![String::from_utf8_lossy(&self.unread).into_owned()];
         let mut piece = [0; 8192];
-        // It ends with an error once nobody has the other end open.
+        // Reading fails once the other end is closed.
         while let Ok(length) = self.screen.read(&mut piece) {
             if length == 0 {
                 break;
@@ -300,7 +300,7 @@ impl AtTerminal {
 }
 
 impl Drop for AtTerminal {
-    /// A test that failed leaves no process.
+    /// A failed test leaves no process behind.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -1,4 +1,4 @@
-//! What is private never reaches the disk, in any file.
+//! Private text and secrets never reach the disk, in any file.
 
 mod generator;
 
@@ -15,8 +15,8 @@ use crate::{
 };
 use generator::Example;
 
-/// Looks for texts in every byte below the data directory, in every payload of the log once it is
-/// decompressed, and in what the vectors say.
+/// Looks for texts in every byte below the data directory, in every decompressed payload of the log, and in the
+/// vectors.
 pub(crate) fn assert_nowhere(sandbox: &Sandbox, texts: &[&str]) {
     let mut count = 0;
     each_file(&sandbox.data(), &mut |file| {
@@ -52,7 +52,7 @@ fn assert_absent(bytes: &[u8], texts: &[&str], place: &str) {
     }
 }
 
-/// Each is what a rule knows, put together here so that no scanner takes this file for a leak.
+/// One secret for each rule, concatenated here so that no secret scanner reports this file.
 fn planted() -> Vec<String> {
     let part = "Zx9Qw7Lm3Np5Rt8Vk2Yb6Hc4Jd1Fg0Sa";
     vec![
@@ -63,7 +63,7 @@ fn planted() -> Vec<String> {
         format!("sk_live_{}", &part[..24]),
         format!("sk-ant-api03-{part}{part}{part}-AA"),
         format!("AIza{part}Xyz"),
-        // No rule knows this one by its looks, only by what it is called.
+        // Recognized by its name only.
         format!("pw-{part}"),
     ]
 }
@@ -76,7 +76,7 @@ fn a_session_full_of_secrets_leaves_none_of_them_anywhere() {
     for secret in &secrets {
         let bare = if secret.starts_with("pw-") { "it" } else { secret };
         let text = format!("<private>{hidden}</private> use {bare} and DB_PASSWORD={secret} now");
-        // Long enough to be compressed, where a search of the raw file would find nothing.
+        // Long enough to be compressed, so that a search of the raw file would not find it.
         let long = format!("{}\n{text}\n{}", "filler line\n".repeat(300), "more\n".repeat(300));
         let common =
             json!({"session_id": "s1", "cwd": "/p", "permission_mode": format!("x {text}")});
@@ -88,7 +88,7 @@ fn a_session_full_of_secrets_leaves_none_of_them_anywhere() {
             }
             let payload = payload.to_string();
             sandbox.hook(hook, &payload);
-            // Cut off anywhere, it is kept as text, and no half of a secret with it.
+            // Truncated anywhere, it is kept as text, without a part of a secret.
             let start = payload.find(&secret[..]).unwrap();
             for cut in [start + secret.len() / 2, start + secret.len(), payload.len() - 1] {
                 sandbox.hook(hook, &payload[..cut]);
@@ -110,12 +110,12 @@ fn a_session_full_of_secrets_leaves_none_of_them_anywhere() {
     let mut texts: Vec<&str> = secrets.iter().map(String::as_str).collect();
     texts.push(hidden);
     assert_nowhere(&sandbox, &texts);
-    // Nor the better half of one.
+    // Not even the larger part of one.
     let halves: Vec<&str> = secrets.iter().map(|secret| &secret[..secret.len() / 2]).collect();
     assert_nowhere(&sandbox, &halves);
 }
 
-/// What a hook stores of each text, given as members of a tool's response.
+/// The stored form of each text, sent as members of a tool's response.
 fn stored(texts: &[String]) -> Vec<String> {
     const AT_ONCE: usize = 500;
     let sandbox = Sandbox::new();
@@ -135,7 +135,7 @@ fn stored(texts: &[String]) -> Vec<String> {
     stored.collect()
 }
 
-/// How many examples of each group pass, and a line for each that does not.
+/// The number of passing examples in each group, and one line for each failing one.
 struct Rates {
     groups: BTreeMap<String, (usize, usize)>,
     failed: String,
@@ -162,7 +162,7 @@ impl Rates {
         Self::of(examples, Example::is_redacted)
     }
 
-    /// At least these percentages: of all, and of each group.
+    /// Minimum percentages: in total, and for each group.
     fn assert_at_least(&self, all_min: usize, group_min: usize) {
         for (group, (passed, all)) in &self.groups {
             assert!(passed * 100 >= all * group_min, "{group}: {passed} of {all}\n{}", self.failed);
@@ -174,7 +174,7 @@ impl Rates {
 }
 
 #[test]
-fn a_token_under_a_telling_name_is_redacted_however_it_is_assigned() {
+fn a_token_is_redacted_by_its_name_however_it_is_assigned() {
     let examples = generator::assigned();
     assert!(examples.len() > 8000);
     Rates::redacted(&examples).assert_at_least(97, 97);
@@ -203,7 +203,7 @@ fn text_that_only_looks_like_a_secret_is_unchanged() {
 
 type Dress = fn(&Example) -> String;
 
-/// What a terminal, a file in UTF-16 or a diff makes of a text.
+/// Forms of a text: from a terminal, a UTF-16 file, a diff.
 const DRESSED: &[(&str, Dress)] = &[
     ("coloured line", |example| each_line(&example.text, |line| format!("\x1b[32m{line}\x1b[0m"))),
     ("coloured secret", |example| {
@@ -258,7 +258,7 @@ fn source_code_loses_next_to_nothing_and_the_tool_counts_what_it_loses_by_rule()
         let report = measured(&root.join(folder));
         let lines = report.lines.join("\n");
         assert!(report.files > 0 && report.bytes > 0, "{folder}");
-        // Less than a megabyte may hold as many as a whole one.
+        // Less than a megabyte may contain as many as a whole one.
         let megabytes = (report.bytes as f64 / 1e6).max(1.0);
         let count = report.placeholders() as f64;
         assert!(count <= PER_MEGABYTE_MAX * megabytes, "{folder}: {count}\n{lines}");

@@ -30,7 +30,7 @@ fn a_question_finds_the_memory_that_shares_no_word_with_it() {
     let path = format!("/api/search?query={}", QUESTION.replace(' ', "+"));
     let found = run(sandbox, &["search", &format!("\"{QUESTION}\"")]);
     assert_eq!(found.stdout, "", "a phrase has no other words");
-    // The worker or this command, whoever is first.
+    // Embedded by the worker or by this command, whichever is first.
     crate::serving::until(|| run(sandbox, &["index"]).ok().contains("0 of 3 without a vector"));
 
     let found = run(sandbox, &["search", QUESTION, "--explain"]).ok();

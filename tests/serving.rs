@@ -1,4 +1,4 @@
-//! A worker of a sandbox, which does not outlive its test.
+//! A worker in a sandbox, stopped at the end of its test.
 
 use std::{
     fs,
@@ -13,15 +13,15 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
-/// A worker that serves.
+/// A running worker.
 pub(crate) struct Serving {
     pub(crate) child: Child,
-    /// What it wrote into `worker.json`.
+    /// The content of its `worker.json`.
     pub(crate) presence: Value,
 }
 
 impl Serving {
-    /// Starts a worker on a free port, which asks nobody but the rules, and waits until it answers.
+    /// Starts a worker on a free port, with the rules as provider, and waits until it responds.
     pub(crate) fn start(sandbox: &Sandbox, environment: &[(&str, &str)]) -> Self {
         let mut command = sandbox.command(&["worker", "run"]);
         command.env("CLAUDE_MEM_WORKER_PORT", "0").env("CLAUDE_MEM_PROVIDER", "extract");
@@ -54,7 +54,7 @@ impl Drop for Serving {
     }
 }
 
-/// A conversation over `worker.sock`.
+/// A connection to `worker.sock`.
 pub(crate) struct Lines {
     stream: UnixStream,
     answers: BufReader<UnixStream>,
@@ -67,32 +67,32 @@ impl Lines {
         Self { stream, answers }
     }
 
-    /// Says these bytes.
+    /// Sends these bytes.
     pub(crate) fn say(&mut self, text: &str) {
         self.stream.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Where to say more.
+    /// The writing half of the connection.
     pub(crate) fn stream(&mut self) -> &mut UnixStream {
         &mut self.stream
     }
 
-    /// The next answer; nothing if there is none to come.
+    /// The next response; `None` at the end.
     pub(crate) fn answer(&mut self) -> Option<Value> {
         let mut line = String::new();
         self.answers.read_line(&mut line).ok().filter(|count| *count > 0)?;
         serde_json::from_str(&line).ok()
     }
 
-    /// Says one line and returns the answer.
+    /// Sends one line and returns the response.
     pub(crate) fn ask(&mut self, message: &Value) -> Value {
         self.say(&format!("{message}\n"));
         self.answer().unwrap()
     }
 }
 
-/// Waits for what must come, by looking; a test that waits for nothing fails by its runner's limit. The pauses leave
-/// the processor to what is waited for.
+/// Polls until the condition holds; if it never does, the test runner's time limit fails the test. The pauses leave
+/// the processor to others.
 pub(crate) fn until(mut holds: impl FnMut() -> bool) {
     let mut pause = Duration::from_millis(1);
     while !holds() {

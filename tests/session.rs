@@ -29,7 +29,7 @@ fn a_real_session_is_recorded_whole_by_the_hooks_as_installed() {
     let server = Server::start(script).unwrap();
     let client = real_client(&server.url());
     ours(&client, &["install"]);
-    // What is distilled meanwhile would stand among what the hooks record.
+    // Distilled events would be mixed with those of the hooks.
     let client = client.env("CLAUDE_MEM_WORKER_AUTOSTART", "false");
 
     let outcome = client.prompt("do some work").unwrap();
@@ -61,7 +61,7 @@ fn a_real_session_is_recorded_whole_by_the_hooks_as_installed() {
     assert_answers_were_accepted(&outcome.messages());
 }
 
-/// The client tells how each hook at the start went, and what it made of the answer.
+/// The client reports the outcome of each hook at the start, and the context it took from the response.
 fn assert_answers_were_accepted(messages: &[Value]) {
     let answered: Vec<_> =
         messages.iter().filter(|message| message["subtype"] == "hook_response").collect();

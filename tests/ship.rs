@@ -1,4 +1,4 @@
-//! `claude-mem ship`, `restore`, `key` and `verify --remote`: a copy elsewhere, and everything back from it.
+//! `claude-mem ship`, `restore`, `key` and `verify --remote`: a remote copy of the log, and its restoration.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use std::{
 
 use claude_mem_tools::{
     azure::AzureServer,
-    bucket::{Bucket, Lies},
+    bucket::{Bucket, Faults},
 };
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ fn ship(sandbox: &Sandbox) -> Run {
     sandbox.run(&["ship", "--to", &remote(sandbox)])
 }
 
-/// Another machine, which has only the place.
+/// Another machine, which has only the remote.
 fn restore(from: &Sandbox) -> (Sandbox, Run) {
     let machine = Sandbox::new();
     let run = machine.run(&["restore", "--from", &remote(from)]);
@@ -82,10 +82,10 @@ fn a_new_machine_has_everything_back_and_the_same_tables_byte_for_byte() {
     assert!(entry(&shipped).starts_with("1 ("), "{shipped}");
     assert_eq!(entry(&shipped), entry(&restored));
     assert_eq!(machine.events(), sandbox.events());
-    // And it goes on from there, shipped to the same place.
+    // It continues from there, and ships to the same remote.
     work(&machine, "second", 1);
     machine.run(&["ship", "--to", &remote(&sandbox)]).ok();
-    // The old one cannot go on as well: it would be two histories of one log.
+    // The old machine cannot continue as well: that would be two histories of one log.
     work(&sandbox, "third", 1);
     let error = ship(&sandbox).fails(1);
     assert!(error.contains("another history of this log"), "{error}");
@@ -105,7 +105,7 @@ fn a_container_of_azures_kind_holds_a_memory_too() {
     work(&sandbox, "second", 2);
     sandbox.run_with(&["distill"], &EXTRACT, "").ok();
     run(&["ship"]);
-    // What is no longer needed is taken away there as well.
+    // Objects that are no longer needed are deleted there.
     run(&["forget", "--session", "first", "--now", "--yes"]);
     let printed: Value = serde_json::from_str(&run(&["ship", "--json"])).unwrap();
     assert!(printed["deleted"].as_u64() > Some(0), "{printed}");
@@ -115,7 +115,7 @@ fn a_container_of_azures_kind_holds_a_memory_too() {
     let machine = Sandbox::new();
     machine.run_with(&["restore"], &variables, "").ok();
     assert_eq!(dump(&machine.data()), dump(&sandbox.data()));
-    // By the names that Azure's own program has for them.
+    // Under the variable names of the Azure command line.
     let (account, key) = (variables[0].1, variables[1].1);
     let others = [("AZURE_STORAGE_ACCOUNT", account), ("AZURE_STORAGE_KEY", key)];
     let others = [others[0], others[1], variables[2], variables[3]];
@@ -213,7 +213,7 @@ fn damage_on_either_side_is_reported_and_repaired_from_the_other() {
     let place = remote(&sandbox);
     sandbox.run(&["ship", "--to", &place, "--save"]).ok();
     sandbox.run(&["verify", "--remote"]).ok();
-    // There.
+    // Damage at the remote.
     let part = files(&sandbox.home().join("remote"))
         .into_iter()
         .find(|path| path.to_string_lossy().contains("/seg/"))
@@ -226,7 +226,7 @@ fn damage_on_either_side_is_reported_and_repaired_from_the_other() {
     assert!(run.stdout.contains("of segment 0000000000000001"), "{run:?}");
     sandbox.run(&["verify", "--remote", "--repair"]).ok();
     assert_eq!(fs::read(&part).unwrap(), right);
-    // Here.
+    // Damage in the local log.
     let log = sandbox.data().join("log/active.log");
     let right = fs::read(&log).unwrap();
     let mut wrong = right.clone();
@@ -283,7 +283,7 @@ fn a_killed_restore_can_be_continued() {
     let variables: Vec<(&str, &str)> =
         variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
     sandbox.run_with(&["ship", "--to", "s3://memories/of/ada"], &variables, "").ok();
-    bucket.lie(Lies { silent: Some("/seg/".into()), ..Lies::default() });
+    bucket.inject(Faults { silent: Some("/seg/".into()), ..Faults::default() });
     let machine = Sandbox::new();
     let mut command = machine.command(&["restore", "--from", "s3://memories/of/ada"]);
     command.envs(variables.iter().copied()).stderr(Stdio::null());
@@ -292,7 +292,7 @@ fn a_killed_restore_can_be_continued() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!machine.data().join("log").exists() && !machine.data().join("memory.db").exists());
-    bucket.lie(Lies::default());
+    bucket.inject(Faults::default());
     machine.run_with(&["restore", "--from", "s3://memories/of/ada"], &variables, "").ok();
     assert_eq!(dump(&machine.data()), dump(&sandbox.data()));
     assert!(!machine.data().join("restoring").exists());
@@ -307,7 +307,7 @@ fn the_worker_ships_by_itself_waits_for_a_remote_that_is_away_and_status_tells()
     let mut variables: Vec<(&str, &str)> =
         variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
     variables.push(("CLAUDE_MEM_SHIP_TO", "s3://memories"));
-    bucket.lie(Lies { status: Some(503), ..Lies::default() });
+    bucket.inject(Faults { status: Some(503), ..Faults::default() });
     let serving = Serving::start(&sandbox, &variables);
     let shipping = || {
         let status = sandbox.run_with(&["status", "--json"], &variables, "").ok();
@@ -315,7 +315,7 @@ fn the_worker_ships_by_itself_waits_for_a_remote_that_is_away_and_status_tells()
     };
     until(|| shipping()["error"].as_str().is_some_and(|error| error.contains("503")));
     assert_ne!(shipping()["behind_bytes"], 0);
-    bucket.lie(Lies::default());
+    bucket.inject(Faults::default());
     until(|| shipping()["error"].is_null() && shipping()["behind_bytes"] == 0);
     work(&sandbox, "second", 1);
     until(|| shipping()["behind_bytes"] == 0);
@@ -360,7 +360,7 @@ fn files(dir: &std::path::Path) -> Vec<PathBuf> {
     all
 }
 
-// With the C library inside, the binary must load none of what a system may have its names looked up by.
+// The statically linked binary must not load the system's name service modules.
 #[cfg(static_libc)]
 #[test]
 fn names_are_found_without_what_the_system_would_load_for_them() {
@@ -399,7 +399,7 @@ fn an_unreachable_remote_is_reported_with_the_cause() {
 #[test]
 fn following_ships_new_events_and_stops_on_a_signal() {
     let sandbox = remembered();
-    // In a container it is the first process, which signals end only if it listens.
+    // In a container it is the first process, which a signal ends only if it has a handler.
     let script =
         "exec unshare --pid --fork --kill-child \"$0\" ship --follow --json --to \"$HOME/remote\"";
     let Some(mut command) = sandbox.in_own_world(script) else { return };

@@ -1,5 +1,5 @@
-//! Steady load on a worker: nothing is held that grows with use. `claude-mem-tools soak` is the long form, which also
-//! watches resident memory.
+//! Steady load on a worker: nothing grows with use. `claude-mem-tools soak` is the long form, which also watches
+//! resident memory.
 
 use std::time::Duration;
 
@@ -7,14 +7,13 @@ use claude_mem_tools::soak::{Soak, soak};
 
 use crate::sandbox::{Sandbox, binary};
 
-/// The runtime, the distilling, the appending and the embedding thread, eight that may block, and two for each of two
-/// providers.
+/// The runtime, the distill, append and embedding threads, eight blocking threads, and two for each of two providers.
 const THREADS_MAX: usize = 4 + 8 + 2 * 2;
-/// SQLite keeps a descriptor open that is closed while another connection holds a lock, and uses it again. A leak of
-/// one in each round would be ten times as many. Embedding begins some seconds later, with a database (3), the vector
-/// file and its locks (3), and the vector file of searches.
+/// SQLite keeps a descriptor open that is closed while another connection holds a lock, and reuses it. A leak of one
+/// per round would be ten times as many. Embedding starts some seconds later, with a database (3), the vector file
+/// and its locks (3), and the vector file of searches.
 const DESCRIPTORS_SPARE: usize = 4 + 7;
-/// Samples until everything that is kept for reuse is there.
+/// Samples until all caches are filled.
 const WARM: usize = 3;
 
 #[test]
@@ -41,7 +40,7 @@ fn steady_load_leaves_no_descriptors_threads_or_entries_behind() {
         for table in ["projects", "databases", "links", "keys", "deleted_sessions"] {
             assert_eq!(sample.tables[table], warm.tables[table], "{report:?}");
         }
-        // Those of the last rounds may not be folded yet.
+        // The events of the last rounds may not be indexed yet.
         assert!(sample.tables["unconfirmed_answers"].as_u64().unwrap() < 100, "{report:?}");
     }
 }

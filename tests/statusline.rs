@@ -8,7 +8,7 @@ use crate::sandbox::Sandbox;
 
 const RULES: &[(&str, &str)] = &[("CLAUDE_MEM_PROVIDER", "extract")];
 
-/// The line for a session in this folder, as Claude Code asks for it.
+/// The status line for a session in this folder, as Claude Code requests it.
 fn line(sandbox: &Sandbox, session: &str, folder: &Path) -> String {
     let input = json!({
         "session_id": session,
@@ -160,8 +160,8 @@ fn install_sets_a_status_line_only_if_asked_and_if_there_is_none() {
 
     let theirs = "{\"statusLine\": {\"type\": \"command\", \"command\": \"date\"}}\n";
     sandbox.write(settings, theirs);
-    let said = sandbox.run(&["install", "--statusline"]).ok();
-    assert!(said.contains("you have another status line, which is kept"), "{said}");
+    let output = sandbox.run(&["install", "--statusline"]).ok();
+    assert!(output.contains("you have another status line, which is kept"), "{output}");
     assert_eq!(of_settings()["command"], "date");
     sandbox.run(&["uninstall"]).ok();
     assert_eq!(sandbox.read(settings), theirs);

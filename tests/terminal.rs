@@ -1,4 +1,4 @@
-//! Commands at a real terminal: nothing is wider than it, long work shows progress, and declining is not an error.
+//! Commands at a real terminal: no line is too wide, long work shows progress, and declining is not an error.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::sandbox::{AtTerminal, Sandbox};
 const PROMPT: &str = "Please find out why the invoice of a customer in another time zone has the date of the \
     previous day, and add a test that fails without the fix, as the nightly export depends on this date.";
 
-/// A memory of one session with long texts, wide letters, long names and a commit.
+/// A memory of one session with long texts, wide characters, long names and a commit.
 pub(crate) fn remembering() -> Sandbox {
     let sandbox = Sandbox::new();
     let project = sandbox.home().join("a-project-with-a-rather-long-name-请求");
@@ -55,7 +55,7 @@ pub(crate) fn remembering() -> Sandbox {
     sandbox
 }
 
-/// What a command shows at a terminal of this width; a question is answered with no.
+/// The output of a command at a terminal of this width; a question is answered with no.
 fn shown(sandbox: &Sandbox, arguments: &[&str], columns: u16) -> String {
     let mut command = sandbox.command(arguments);
     command.env("CLAUDE_MEM_PROVIDER", "extract");
@@ -80,8 +80,8 @@ fn columns_of(line: &str) -> usize {
     line.chars().map(|c| if ('\u{2e80}'..='\u{ffef}').contains(&c) { 2 } else { 1 }).sum()
 }
 
-/// Lines that are wider than the terminal. A word that is wider, such as a path or an address, stays whole, so that it
-/// can be copied.
+/// Lines that are wider than the terminal. A single wider word, such as a path or an address, is not broken, so that
+/// it can be copied.
 pub(crate) fn too_wide(what: &str, text: &str, columns: u16) -> Vec<String> {
     let text = plain(text);
     let is_too_wide = |line: &&str| {
@@ -92,7 +92,7 @@ pub(crate) fn too_wide(what: &str, text: &str, columns: u16) -> Vec<String> {
     lines.map(|line| format!("{what} at {columns}: {line}")).collect()
 }
 
-/// Each command at least once, with what it prints and with its errors.
+/// Each command at least once, with its output and its errors.
 const COMMANDS: &str = "\
 status
 status -v
@@ -248,7 +248,7 @@ fn many_events(sandbox: &Sandbox, count: usize) {
 fn long_work_shows_percent_rate_and_remaining_time() {
     let sandbox = Sandbox::new();
     many_events(&sandbox, 2000);
-    // The export cannot end before its reader reads, which waits for the bar.
+    // The export cannot end before its reader reads, and the reader waits for the progress bar.
     let pipe = sandbox.home().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
     assert!(made.success());

@@ -1,6 +1,6 @@
-//! What goes over TLS: questions to a model, and copies to a bucket.
+//! TLS connections to a model and to a bucket.
 
-use claude_mem_tools::{s3::S3Server, tls::TlsDoor};
+use claude_mem_tools::{s3::S3Server, tls::TlsProxy};
 
 use crate::{
     model::{Session, answering, provider_at, run, titles},
@@ -9,24 +9,28 @@ use crate::{
 };
 
 /// Makes a program trust the certificate authority of our proxy, and no other.
-fn believing() -> (String, String) {
-    ("SSL_CERT_FILE".into(), TlsDoor::authority().to_str().unwrap().into())
+fn trusted_authority() -> (String, String) {
+    ("SSL_CERT_FILE".into(), TlsProxy::authority().to_str().unwrap().into())
 }
 
 #[test]
 fn a_model_is_used_over_tls_with_a_trusted_certificate() {
     for name in ["anthropic", "openai"] {
         let server = answering("safely");
-        let door = TlsDoor::before(&server.url()).unwrap();
+        let proxy = TlsProxy::before(&server.url()).unwrap();
         let sandbox = Sandbox::new();
         Session::worked(&sandbox, "one", 1);
-        let mut variables = provider_at(name, door.url());
+        let mut variables = provider_at(name, proxy.url());
 
         let error = run(&sandbox, &["distill"], &variables).fails(1);
         assert!(error.contains("SSL_CERT_FILE"), "{error}");
-        assert_eq!(server.requests().len(), 0, "a key was told to somebody who may be anybody");
+        assert_eq!(
+            server.requests().len(),
+            0,
+            "no key is sent to a server without a trusted certificate"
+        );
 
-        variables.push(believing());
+        variables.push(trusted_authority());
         run(&sandbox, &["distill"], &variables).ok();
         assert_eq!(titles(&sandbox), ["safely work 1 of one"], "{name}");
     }
@@ -36,15 +40,15 @@ fn a_model_is_used_over_tls_with_a_trusted_certificate() {
 fn a_bucket_is_used_over_tls_with_a_trusted_certificate() {
     let server = S3Server::start().unwrap();
     let mut variables = server.variables();
-    let door = TlsDoor::before(&variables[0].1).unwrap();
-    variables[0].1 = door.url();
+    let proxy = TlsProxy::before(&variables[0].1).unwrap();
+    variables[0].1 = proxy.url();
     variables.push(("CLAUDE_MEM_SHIP_TO".into(), server.place("over-tls")));
     let sandbox = remembered();
 
     let error = run(&sandbox, &["ship"], &variables).fails(1);
     assert!(error.contains("certificate"), "{error}");
 
-    variables.push(believing());
+    variables.push(trusted_authority());
     run(&sandbox, &["ship"], &variables).ok();
     run(&sandbox, &["verify", "--remote"], &variables).ok();
 }

@@ -1,4 +1,4 @@
-//! Vectors of memories: who makes them, and that they go with what they were made of.
+//! Vectors of memories: when they are made, and that they are erased with their text.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -13,7 +13,7 @@ use crate::{
     serving::{Serving, until},
 };
 
-/// Tests that are not about vectors do without them.
+/// Other tests run without vectors.
 pub(crate) const SEMANTIC: (&str, &str) = ("CLAUDE_MEM_SEMANTIC", "on");
 
 fn run(sandbox: &Sandbox, arguments: &[&str]) -> Run {
@@ -30,7 +30,7 @@ fn vectors(data: &Path) -> Option<Vectors> {
     Vectors::open(&file(data, &model.id().0), model.id().0, &model.center()).unwrap()
 }
 
-/// Demands that no vector in any file is that of one of these texts, or as near as a copy of one.
+/// Asserts that no vector in any file is the vector of one of these texts, or nearly so.
 pub(crate) fn assert_no_vector_of(data: &Path, texts: &[&str]) {
     let Some(vectors) = vectors(data) else { return };
     let model = model();
@@ -44,14 +44,14 @@ pub(crate) fn assert_no_vector_of(data: &Path, texts: &[&str]) {
     }
 }
 
-/// What `status` says about vectors: memories, and how many lack one.
+/// The vector counts in `status`: memories, and how many have none.
 fn counts(sandbox: &Sandbox) -> (u64, u64) {
     let status: Value = serde_json::from_str(&run(sandbox, &["status", "--json"]).ok()).unwrap();
     let vectors = &status["memory"]["vectors"];
     (vectors["memories"].as_u64().unwrap(), vectors["missing"].as_u64().unwrap())
 }
 
-/// The records of all files, without their order.
+/// The records of all files, in any order.
 fn records(data: &Path) -> BTreeSet<Vec<u8>> {
     let model = model();
     let bytes = fs::read(file(data, &model.id().0)).unwrap();
@@ -125,7 +125,7 @@ fn a_forgotten_or_edited_memory_loses_its_vector_at_once() {
     run(&sandbox, &["index"]).ok();
     assert_eq!((counts(&sandbox), records(&sandbox.data()).len()), ((2, 0), 2));
 
-    // Whoever forgets need not have a model.
+    // Forgetting works without a model.
     sandbox.run(&["forget", "2", "--yes"]).ok();
     assert_no_vector_of(&sandbox.data(), &[COLOUR]);
     assert_eq!((counts(&sandbox), records(&sandbox.data()).len()), ((1, 0), 1));
@@ -188,7 +188,7 @@ fn memories_about_the_same_thing_are_related() {
     assert_eq!(shown["related"], json!(["1"]), "{shown:#}");
     let shown = run(&sandbox, &["show", "2"]).ok();
     assert!(!shown.contains("related"), "{shown}");
-    // Forgotten, it is no longer related to anything.
+    // A forgotten memory is no longer related to anything.
     sandbox.run(&["forget", "1", "--yes"]).ok();
     let shown = run(&sandbox, &["show", "3"]).ok();
     assert!(!shown.contains("related"), "{shown}");

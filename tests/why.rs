@@ -14,7 +14,7 @@ use crate::{
 
 const RULES: &[(&str, &str)] = &[("CLAUDE_MEM_PROVIDER", "extract")];
 
-/// One session after another in a folder, with real files.
+/// Consecutive sessions in a folder with real files.
 struct World {
     sandbox: Sandbox,
     folder: PathBuf,
@@ -45,7 +45,7 @@ impl World {
         self.hook(session, "save", "PostToolUse", fields);
     }
 
-    /// Writes a file, and records it as Claude Code does.
+    /// Writes a file, and records the tool use as Claude Code does.
     fn write(&self, session: &str, file: &str, content: &str) {
         let path = self.folder.join(file);
         fs::write(&path, content).unwrap();
@@ -54,7 +54,7 @@ impl World {
         self.tool(session, "Write", &input, &response);
     }
 
-    /// Replaces a part of a line, and records it as Claude Code does.
+    /// Replaces a part of a line, and records the tool use as Claude Code does.
     fn edit(&self, session: &str, file: &str, old: &str, new: &str) {
         let path = self.folder.join(file);
         let before = fs::read_to_string(&path).unwrap();
@@ -128,7 +128,7 @@ fn a_line_leads_to_its_commit_its_turn_and_its_memories() {
     let memories = whole["turn"]["memories"].as_array().unwrap();
     assert!(memories.iter().any(|memory| memory["id"].as_str().unwrap().starts_with('S')));
 
-    // The edit has only a part of the line.
+    // The edit contains only a part of the line.
     let part = world.json("cart.rs:2");
     assert_eq!(
         (&part["text"], &part["commit"]["id"]),
@@ -161,7 +161,7 @@ fn an_edit_after_the_commit_did_not_write_its_line() {
     let world = World::new();
     world.prompt("a", "write it");
     world.write("a", "cart.rs", "same line\n");
-    // Git counts whole seconds; a commit of tomorrow is surely later than the edit.
+    // Git has whole seconds; a commit of tomorrow is certainly later than the edit.
     git(&world.folder, &["add", "-A"]);
     git(&world.folder, &["commit", "-q", "-m", "mine", "--date", "2020-01-01T00:00:00Z"]);
     let later = [("CLAUDE_MEM_NOW", "2099-01-01T00:00:00Z")];
@@ -210,7 +210,7 @@ fn a_file_lists_the_turns_that_edited_it_even_after_it_is_gone() {
     let from_home = world.why_in(&world.sandbox.home(), &[whole.to_str().unwrap(), "--json"]);
     assert_eq!(sessions(from_home), expected);
 
-    // The edits of the old name count for a line of the renamed file.
+    // Edits under the old name count for a line of the renamed file.
     git(&world.folder, &["mv", "cart.rs", "basket.rs"]);
     world.commit("Rename");
     assert_eq!(world.json("basket.rs:1")["turn"]["session"], "a");
@@ -239,7 +239,7 @@ fn without_git_the_log_alone_is_asked() {
 }
 
 #[test]
-fn what_is_not_known_is_said() {
+fn unknown_lines_are_reported() {
     let (world, _) = worked();
     let fails = |arguments: &[&str], code: i32| world.why(arguments).fails(code);
     let unknown = fails(&["nowhere.rs"], 1);

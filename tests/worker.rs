@@ -1,4 +1,4 @@
-//! The worker: real processes, real signals.
+//! The worker: real processes and real signals.
 
 mod lines;
 
@@ -21,13 +21,13 @@ use crate::{
 
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The variable with which hooks start the worker by themselves.
+/// Makes hooks start the worker.
 const AUTOSTART: [(&str, &str); 1] = [("CLAUDE_MEM_WORKER_AUTOSTART", "true")];
 
-/// What a worker that hooks start is told: it gets no variables from them.
+/// Settings for a worker that hooks start: it does not inherit their environment.
 const SETTINGS: &str = r#"{"CLAUDE_MEM_WORKER_PORT": "0", "CLAUDE_MEM_PROVIDER": "extract"}"#;
 
-/// Ends the worker that hooks started, however its test ends.
+/// Stops the worker that hooks started, even if its test fails.
 struct Stopped<'a>(&'a Sandbox);
 
 impl Drop for Stopped<'_> {
@@ -36,7 +36,7 @@ impl Drop for Stopped<'_> {
     }
 }
 
-/// The processes below this home.
+/// The processes whose home directory is this one.
 fn processes(home: &Path) -> Vec<i32> {
     let home = format!("HOME={}", home.display());
     let is_ours = |pid: &i32| {
@@ -94,7 +94,7 @@ fn a_session_becomes_memory_without_anybody_asking_for_it() {
         let shown = sandbox.run(&["context", "--json"]);
         shown.stdout.contains("rounding of the cart total")
     });
-    // It is there for the next turn, and makes nobody wait who starts one meanwhile.
+    // It is running for the next turn, and its start does not delay a hook.
     let found = status(&sandbox);
     assert_eq!((&found["is_running"], &found["status"]), (&json!(true), &json!("ok")), "{found:#}");
     assert!(
@@ -115,8 +115,8 @@ fn the_hook_does_not_wait_and_its_pipes_close_with_it() {
     let _stopped = Stopped(&sandbox);
     let sent = json!({"session_id": "s1", "hook_event_name": "Stop", "cwd": sandbox.home(),
         "last_assistant_message": "done"});
-    // `hook` returns when stdout and stderr are closed by everybody who holds them: a worker that had
-    // inherited them would keep it here.
+    // `hook` returns when stdout and stderr are closed in all processes: a worker that had inherited them would block
+    // it.
     for _ in 0..5 {
         sandbox.hook_with("summary", &AUTOSTART, sent.to_string());
     }
@@ -128,14 +128,14 @@ fn the_hook_does_not_wait_and_its_pipes_close_with_it() {
 fn a_worker_that_does_not_come_up_is_not_tried_again_at_once() {
     let sandbox = Sandbox::new();
     let stop = json!({"session_id": "s1", "hook_event_name": "Stop", "cwd": sandbox.home()});
-    // Nobody can be the worker while a directory is in the place of its lock.
+    // A directory in place of the lock file prevents a worker from starting.
     fs::create_dir_all(sandbox.data().join("worker.lock")).unwrap();
     for _ in 0..3 {
         sandbox.hook_with("summary", &AUTOSTART, stop.to_string());
     }
     let attempts = fs::metadata(sandbox.data().join("worker.attempts")).unwrap();
     assert_eq!(attempts.len(), 1);
-    // Tool uses are not what starts it.
+    // Tool uses do not start the worker.
     let other = Sandbox::new();
     let used = json!({"session_id": "s1", "hook_event_name": "PostToolUse", "tool_name": "Bash"});
     other.hook_with("save", &AUTOSTART, used.to_string());
@@ -255,7 +255,7 @@ fn killing_the_worker_during_a_request_leaves_no_child_and_the_next_one_continue
     serving.kill();
     until(|| processes(&sandbox.home()).is_empty());
 
-    // Another one asks again, by other means here, and everything is answered once.
+    // A second worker, with another provider, sends the request again, and each event is answered once.
     let _next = Serving::start(&sandbox, &[]);
     until(|| kinds(&sandbox).iter().any(|kind| kind == "AgentReplied"));
     until(|| status(&sandbox)["unanswered"]["events"] == 0);
@@ -268,7 +268,7 @@ fn one_that_answers_but_does_not_get_on_is_not_well() {
     let _serving = Serving::start(&sandbox, &[]);
     Session::worked(&sandbox, "s1", 1);
     until(|| status(&sandbox)["unfolded"]["events"] == 0);
-    // Somebody else writes to the tables and does not stop.
+    // Another process holds the write lock of the database.
     let tables = rusqlite::Connection::open(sandbox.data().join("memory.db")).unwrap();
     tables.execute_batch("begin immediate").unwrap();
     let mut lines = Lines::open(&sandbox);
@@ -312,7 +312,7 @@ fn a_provider_that_refuses_is_reported_and_nothing_is_lost() {
         "{found:#}"
     );
     assert_eq!(server.requests().len(), 1, "one refusal is enough");
-    // Another setting is another try.
+    // After a change of settings it tries again.
     sandbox.write(".claude-mem/settings.json", r#"{"CLAUDE_MEM_VERBOSITY": "minimal"}"#);
     Session::worked(&sandbox, "s2", 1);
     server.wait_for_requests(2, PATIENCE).expect("it asks once more");
@@ -371,7 +371,7 @@ fn a_service_file_names_this_program() {
     let printed = sandbox.run(&["worker", "install-service", "--print"]).ok();
     assert!(printed.contains(env!("CARGO_BIN_EXE_claude-mem")), "{printed}");
     assert!(!sandbox.home().join(".config").exists(), "printing changes nothing");
-    // There is nobody to put it into force here, so that it says how.
+    // Without a service manager it prints the commands.
     let installed = sandbox.run(&["worker", "install-service"]);
     assert!(installed.code == 0 && installed.stderr.contains("wrote"), "{installed:?}");
     let file = sandbox.home().join(".config/systemd/user/claude-mem.service");

@@ -1,10 +1,10 @@
-//! What a stop records: the last message, and what the transcript says about its turn.
+//! Events of a stop: the last message, and the remarks in the transcript of its turn.
 
 use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use super::{payload, prompt, told};
+use super::{payload, prompt, subjects};
 use crate::sandbox::Sandbox;
 
 #[test]
@@ -62,13 +62,13 @@ fn transcript_row(kind: &str, content: &Value, fields: &Value) -> String {
     format!("{row}\n")
 }
 
-/// A turn in which the user rejected something, as the client writes it.
+/// A turn in which the user rejected a tool use, as the client writes it.
 fn transcript() -> String {
     let none = json!({});
     let text = |text: &str| json!([{"type": "text", "text": text}]);
     let call = |id: &str, tool: &str| json!([{"type": "tool_use", "id": id, "name": tool, "input": {"command": "git push"}}]);
     let refused = |id: &str, text: &str| json!([{"type": "tool_result", "tool_use_id": id, "content": text, "is_error": true}]);
-    let said = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a \
+    let rejection = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a \
         file edit, the new_string was NOT written to the file). To tell you how to proceed, the user said:\n\
         never push to main";
     let denied = "Permission to use Bash with command git push has been denied.";
@@ -83,7 +83,7 @@ fn transcript() -> String {
             &none,
         ),
         transcript_row("assistant", &call("t1", "Bash"), &none),
-        transcript_row("user", &refused("t1", said), &none),
+        transcript_row("user", &refused("t1", rejection), &none),
         transcript_row("assistant", &call("t2", "Bash"), &none),
         transcript_row("user", &refused("t2", denied), &none),
         transcript_row("assistant", &call("t3", "Skill"), &none),
@@ -126,7 +126,7 @@ fn a_stop_records_what_the_transcript_says_about_its_turn() {
     assert_eq!(of("last_assistant_message"), ["All done.", "x", ""]);
     assert_eq!(of("remarks")[..2], [json!(turn), json!([])]);
     let mut failed = turn.to_vec();
-    // No last message came, so the last words are remarks, too.
+    // There was no last message, so the last text is a remark, too.
     failed.push(remark("Narration", "", "All done."));
     failed.push(remark("ApiError", "", "API Error: 529"));
     assert_eq!(of("remarks")[2], json!(failed));
@@ -139,8 +139,8 @@ fn nothing_is_read_from_the_transcript_of_a_private_turn() {
     sandbox.hook("new", prompt("<private>publish it</private>", "p1"));
     let stop = json!({"last_assistant_message": "x", "transcript_path": path, "prompt_id": "p1"});
     sandbox.hook("summary", payload("Stop", stop));
-    assert_eq!(told(&sandbox), ["PromptSubmitted (private)"]);
-    // Nor is the summary of a conversation with a private part, which may repeat it.
+    assert_eq!(subjects(&sandbox), ["PromptSubmitted (private)"]);
+    // A summary of a conversation with a private part is not recorded, because it may repeat it.
     sandbox.hook("new", prompt("go on", "p2"));
     let compaction =
         json!({"last_assistant_message": "x", "transcript_path": path, "agent_type": ""});
@@ -150,5 +150,8 @@ fn nothing_is_read_from_the_transcript_of_a_private_turn() {
         &format!("{}{}", transcript(), transcript_row("user", &json!("<private>y"), &json!({}))),
     );
     sandbox.hook("summary", payload("SubagentStop", compaction));
-    assert_eq!(told(&sandbox)[1..], ["PromptSubmitted go on", "SummaryRequested (compaction) x"]);
+    assert_eq!(
+        subjects(&sandbox)[1..],
+        ["PromptSubmitted go on", "SummaryRequested (compaction) x"]
+    );
 }

@@ -1,4 +1,4 @@
-//! The worker's database, while other programs look at it, copy it, replace it and delete parts of it.
+//! The worker's database, while other programs read, copy, replace and delete its files.
 
 use std::{fs, os::unix::fs::MetadataExt as _, path::PathBuf, process::Command};
 
@@ -13,7 +13,7 @@ impl Site {
         self.sandbox.data().join("memory.db")
     }
 
-    /// Records a prompt by a hook, and waits until the worker tells it.
+    /// Records a prompt with a hook, and waits until the worker returns it.
     fn prompt(&self, text: &str) {
         let prompt = json!({"session_id": "s1", "cwd": "/p", "hook_event_name": "UserPromptSubmit", "prompt": text});
         self.sandbox.hook("new", prompt.to_string());
@@ -52,7 +52,7 @@ impl Site {
     }
 }
 
-/// Asks by the `sqlite3` program, or from this process where there is none. The newest SQLite looks twice before it
+/// Queries with the `sqlite3` program, or in this process if there is none. The newest SQLite checks twice before it
 /// deletes a write-ahead log; older programs do not.
 fn look(site: &Site, sql: &str) -> String {
     match Command::new("sqlite3").arg(site.database()).arg(sql).output() {
@@ -88,7 +88,7 @@ fn nothing_that_the_worker_does_drops_its_lock_on_the_database() {
     let described = site.get("/api/openapi.json");
     let mut asked = 0;
     for (path, methods) in described["paths"].as_object().unwrap() {
-        // A stream has no end, and the names in braces are of rows.
+        // A stream does not end, and paths with braces need the id of a row.
         if methods.get("get").is_none() || path == "/stream" {
             continue;
         }
@@ -111,7 +111,7 @@ fn nothing_that_the_worker_does_drops_its_lock_on_the_database() {
         &["replay", "--offline"],
     ] {
         sandboxed(&site, arguments);
-        // A rebuild puts another file in its place, and the worker follows.
+        // A rebuild replaces the file, and the worker opens the new one.
         until(|| site.is_locked());
         site.prompt(&format!("after {}", arguments.join(" ")));
         assert!(site.is_locked(), "after {arguments:?}");
@@ -124,7 +124,7 @@ fn nothing_that_the_worker_does_drops_its_lock_on_the_database() {
 
 fn sandboxed(site: &Site, arguments: &[&str]) {
     let run = site.sandbox.run(arguments);
-    // The doctor finds no hooks here.
+    // `doctor` finds no hooks here.
     assert!(run.code == 0 || arguments == ["doctor"], "{run:?}");
 }
 
@@ -156,7 +156,7 @@ fn a_worker_whose_files_are_deleted_or_replaced_opens_them_again() {
     for (what, disturb) in disturbances {
         site.prompt(&format!("before: {what}"));
         disturb();
-        // It notices by itself, without anything being recorded.
+        // The worker notices without a new event.
         until(|| site.is_there_and_locked());
         site.prompt(&format!("after: {what}"));
         site.assert_well();

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::sandbox::{Sandbox, binary};
 
-/// The code block of the documentation.
+/// The code block in the documentation.
 fn example() -> &'static str {
     let page = include_str!("../../docs/api.md");
     let code = page.split("```ts\n").nth(1).and_then(|rest| rest.split("```").next());

@@ -1,4 +1,4 @@
-//! What strangers and slow clients can use up: one test for each limit in `.github/SECURITY.md`.
+//! Limits for strangers and slow clients: one test for each limit in `.github/SECURITY.md`.
 
 use std::{
     io::{BufReader, Read, Write},
@@ -11,9 +11,9 @@ use serde_json::json;
 
 use super::{Reply, Site};
 
-/// The longest body.
+/// The maximum size of a body.
 const BODY_BYTES_MAX: usize = 8 << 20;
-/// Connections at the same time.
+/// The maximum number of connections.
 const CONNECTIONS_MAX: usize = 128;
 
 #[test]
@@ -25,7 +25,7 @@ fn a_body_is_bounded_in_size() {
     let text = "x".repeat(9 << 20);
     let reply = site.raw("POST", "/api/memory/save", &known, &text);
     assert_eq!((reply.status, &reply.json()["error"]), (413, &json!("TooLarge")));
-    // The same in pieces, without saying how long it will be.
+    // The same in chunks, without a content length.
     let mut stream = site.connect();
     write!(
         stream,
@@ -60,7 +60,7 @@ fn slow_clients_time_out_and_block_no_others() {
             .map(|stream| {
                 scope.spawn(move || {
                     let mut text = String::new();
-                    // The head of a request that does not end is not worth an answer.
+                    // An endless request head gets no response.
                     let _ = BufReader::new(stream).read_to_string(&mut text);
                     text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
                 })
@@ -102,7 +102,7 @@ fn a_body_of_eight_megabytes_is_accepted_and_one_byte_more_is_rejected() {
 fn a_head_of_more_than_32_kilobytes_is_refused() {
     let site = Site::new();
     let authority = site.authority();
-    // Everything but the filling, as `raw` sends it.
+    // Everything but the filler, as `raw` sends it.
     let rest = format!(
         "GET /api/version HTTP/1.1\r\nconnection: close\r\nhost: {authority}\r\nx-filling: \r\n\r\n"
     );
@@ -120,7 +120,7 @@ fn a_head_of_more_than_32_kilobytes_is_refused() {
 fn no_body_is_read_before_the_token_is_seen() {
     let site = Site::new();
     let authority = site.authority();
-    // As many as hold all room for bodies, and none of them ever sends its body.
+    // Enough requests to reserve all memory for bodies; none of them sends its body.
     let mut held: Vec<_> = (0..40).map(|_| site.connect()).collect();
     for stream in &mut held {
         let length = BODY_BYTES_MAX;
@@ -135,11 +135,11 @@ fn no_body_is_read_before_the_token_is_seen() {
     assert!(site.post("/api/memory/save", &save)["id"].is_string());
 }
 
-/// Asks for much, over and over, and never reads an answer.
+/// Sends large requests repeatedly, and never reads a response.
 fn ask_and_never_read(site: &Site) -> TcpStream {
     let mut stream = site.connect();
     let request = format!("GET /api/openapi.json HTTP/1.1\r\nhost: {}\r\n\r\n", site.authority());
-    // Writing ends when the worker stops reading, because its answers are not read.
+    // Writing blocks when the worker stops reading, because its responses are not read.
     stream.set_write_timeout(Some(Duration::from_millis(50))).unwrap();
     for _ in 0..400 {
         if stream.write_all(request.as_bytes()).is_err() {
@@ -157,10 +157,10 @@ fn connections_that_do_not_read_block_no_others() {
         site.get("/api/stats");
         stuck.push(ask_and_never_read(&site));
     }
-    // Nor do many that say nothing at all, however often they come back.
+    // Many idle connections do not block it either, however often they reconnect.
     let _silent: Vec<_> = (0..3 * CONNECTIONS_MAX).map(|_| site.connect()).collect();
     site.get("/api/stats");
-    // The oldest had to go.
+    // The oldest connection was closed.
     let mut oldest = stuck.swap_remove(0);
     oldest.set_read_timeout(None).unwrap();
     let mut rest = Vec::new();

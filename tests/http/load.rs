@@ -1,4 +1,4 @@
-//! Many programs at once, over HTTP: everything that is acknowledged is appended, and appended once.
+//! Concurrent HTTP clients: each acknowledged event is appended exactly once.
 
 use std::{
     collections::HashSet,
@@ -13,10 +13,10 @@ use serde_json::json;
 use super::{Reply, Site};
 use crate::serving::until;
 
-/// Programs that tell at the same time.
+/// Number of concurrent clients.
 const CLIENTS: usize = 8;
 
-/// A connection over which one request follows the other.
+/// A connection for consecutive requests.
 struct Program<'a> {
     site: &'a Site,
     number: usize,
@@ -43,33 +43,33 @@ impl<'a> Program<'a> {
         self.answers.get_mut().write_all(request.as_bytes())
     }
 
-    /// Waits for the next answer; says whether there was one, which must be a good one.
+    /// Waits for the next response, which must be a success. Returns whether there was one.
     fn is_acknowledged(&mut self) -> bool {
         let Some(reply) = Reply::next(&mut self.answers) else { return false };
         assert_eq!((reply.status, reply.json()), (200, json!({"status": "queued"})), "{reply:?}");
         true
     }
 
-    /// Tells so many, one after the other, as long as somebody listens. Gives those that were acknowledged.
-    fn tell(mut self, count: usize) -> Vec<String> {
+    /// Sends this many events in a row, until the connection is closed. Returns the acknowledged ones.
+    fn send_all(mut self, count: usize) -> Vec<String> {
         let program = self.number;
         let ids = (0..count).map(|number| format!("t{program}-{number}"));
         ids.take_while(|id| self.send(id).is_ok() && self.is_acknowledged()).collect()
     }
 }
 
-/// Has every program tell at the same time, does `meanwhile`, and gives all that was acknowledged.
-fn told(site: &Site, count: usize, meanwhile: impl FnOnce()) -> Vec<String> {
+/// Sends from all clients at the same time, calls `meanwhile`, and returns all acknowledged events.
+fn send_from_all(site: &Site, count: usize, meanwhile: impl FnOnce()) -> Vec<String> {
     thread::scope(|scope| {
         let programs: Vec<_> = (0..CLIENTS)
-            .map(|number| scope.spawn(move || Program::new(site, number).tell(count)))
+            .map(|number| scope.spawn(move || Program::new(site, number).send_all(count)))
             .collect();
         meanwhile();
         programs.into_iter().flat_map(|program| program.join().unwrap()).collect()
     })
 }
 
-/// The tool uses in the log, of which none is there twice.
+/// The tool uses in the log, each only once.
 fn recorded(site: &Site) -> HashSet<String> {
     let events = site.sandbox.events();
     let ids: Vec<_> =
@@ -82,7 +82,7 @@ fn recorded(site: &Site) -> HashSet<String> {
 #[test]
 fn a_thousand_posts_of_eight_programs_are_appended_once_each() {
     let site = Site::new();
-    let acknowledged = told(&site, 125, || ());
+    let acknowledged = send_from_all(&site, 125, || ());
     assert_eq!(acknowledged.len(), 1000, "none is refused");
     assert_eq!(recorded(&site), acknowledged.into_iter().collect());
 }
@@ -92,7 +92,7 @@ fn every_post_that_was_acknowledged_is_in_the_log_of_a_worker_that_was_killed() 
     let site = Site::new();
     let active = site.sandbox.data().join("log/active.log");
     let pid = site.serving.presence["pid"].as_u64().unwrap().to_string();
-    let acknowledged = told(&site, 10_000, || {
+    let acknowledged = send_from_all(&site, 10_000, || {
         until(|| fs::metadata(&active).is_ok_and(|log| log.len() > 1 << 20));
         let kill = std::process::Command::new("kill").args(["-KILL", &pid]).status();
         assert!(kill.unwrap().success());
@@ -102,7 +102,7 @@ fn every_post_that_was_acknowledged_is_in_the_log_of_a_worker_that_was_killed() 
     assert!(count > 100 && count < CLIENTS * 10_000, "it was killed in the middle: {count}");
     let missing: Vec<_> = acknowledged.iter().filter(|id| !recorded.contains(*id)).collect();
     assert!(missing.is_empty(), "{} of {count} are missing: {missing:?}", missing.len());
-    // Unacknowledged events may be there, too, at most one per program.
+    // Unacknowledged events may be in the log, too, at most one per client.
     assert!(recorded.len() <= count + CLIENTS, "{} of {count}", recorded.len());
 }
 

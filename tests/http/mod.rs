@@ -1,4 +1,4 @@
-//! The API, over real HTTP from a real worker.
+//! The HTTP API of a real worker.
 
 mod database;
 mod extension;
@@ -23,13 +23,13 @@ use crate::{
     serving::{Serving, until},
 };
 
-/// A worker, and a sandbox that it serves.
+/// A worker, and the sandbox of its data.
 pub(crate) struct Site {
     pub(crate) sandbox: Sandbox,
     serving: Serving,
 }
 
-/// What was answered.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -56,7 +56,7 @@ impl Site {
         self.serving.presence["token"].as_str().unwrap()
     }
 
-    /// The address as a browser writes it.
+    /// The origin, as a browser sends it.
     fn authority(&self) -> String {
         format!("127.0.0.1:{}", self.port())
     }
@@ -75,12 +75,12 @@ impl Site {
         if !body.is_empty() {
             head += &["content-length: ", &body.len().to_string(), "\r\n"].concat();
         }
-        // Whoever refuses a request need not read all of it.
+        // The worker may refuse a request before it has read all of it.
         let _ = stream.write_all(format!("{head}\r\n{body}").as_bytes());
         Reply::read(&mut BufReader::new(stream))
     }
 
-    /// Sends a request as a program that knows the token does.
+    /// Sends a request with the token.
     pub(crate) fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Reply {
         let bearer = format!("Bearer {}", self.token());
         let authority = self.authority();
@@ -91,17 +91,17 @@ impl Site {
         self.raw(method, path, &headers, &body.map(Value::to_string).unwrap_or_default())
     }
 
-    /// What is there.
+    /// The JSON response to a GET, which must succeed.
     pub(crate) fn get(&self, path: &str) -> Value {
         self.ask("GET", path, None).ok()
     }
 
-    /// What comes of this.
+    /// The JSON response to a POST, which must succeed.
     pub(crate) fn post(&self, path: &str, body: &Value) -> Value {
         self.ask("POST", path, Some(body)).ok()
     }
 
-    /// One turn of a session, told over HTTP and remembered.
+    /// Sends one turn of a session over HTTP, and waits until it is distilled.
     pub(crate) fn remember_turn(&self, session: &str, prompt: &str, file: &str) {
         let cwd = self.sandbox.home().join("shop").display().to_string();
         let before = self.get("/api/stats")["database"]["summaries"].as_u64().unwrap();
@@ -112,9 +112,9 @@ impl Site {
         let used = json!({"contentSessionId": session, "cwd": cwd, "tool_name": "Edit",
             "tool_input": input, "tool_response": {"filePath": file}, "tool_use_id": format!("t-{prompt}")});
         assert_eq!(self.post("/api/sessions/observations", &used), json!({"status": "queued"}));
-        let said =
+        let stop =
             json!({"contentSessionId": session, "cwd": cwd, "last_assistant_message": "Done."});
-        assert_eq!(self.post("/api/sessions/summarize", &said), json!({"status": "queued"}));
+        assert_eq!(self.post("/api/sessions/summarize", &stop), json!({"status": "queued"}));
         until(|| self.get("/api/stats")["database"]["summaries"].as_u64().unwrap() > before);
     }
 }
@@ -124,7 +124,7 @@ impl Reply {
         Self::next(stream).unwrap_or_else(|| panic!("there is no answer"))
     }
 
-    /// The next answer; nothing if the other side is gone before it is whole.
+    /// The next response; `None` if the connection closes before it is complete.
     fn next(stream: &mut impl BufRead) -> Option<Self> {
         let mut line = String::new();
         stream.read_line(&mut line).ok().filter(|count| *count > 0)?;
@@ -155,7 +155,7 @@ impl Reply {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{self:?}"))
     }
 
-    /// The body of an answer that is one.
+    /// The body of a successful response.
     fn ok(self) -> Value {
         assert_eq!(self.status, 200, "{self:?}");
         self.json()

@@ -1,4 +1,4 @@
-//! Lists, search, stories, provenance, figures.
+//! Lists, search, timelines, provenance, statistics.
 
 use serde_json::{Value, json};
 
@@ -104,24 +104,30 @@ fn memories_are_found_by_words_files_numbers_and_around_one_another() {
 fn a_memory_has_its_sources() {
     let site = Site::new();
     site.remember_turn("s1", "fix the cart", "cart.rs");
-    let told = site.get("/api/observation/1/provenance");
+    let provenance = site.get("/api/observation/1/provenance");
     let kinds: Vec<_> =
-        told["sources"].as_array().unwrap().iter().map(|source| &source["kind"]).collect();
+        provenance["sources"].as_array().unwrap().iter().map(|source| &source["kind"]).collect();
     assert_eq!(kinds, ["ToolUsed", "SummaryRequested"]);
-    assert!(told["sources"][0]["input"].as_str().unwrap().contains("cart.rs"));
-    assert!(told["sources"][0]["subject"].as_str().unwrap().ends_with("shop/cart.rs"), "{told}");
-    assert_eq!(told["reply"]["provider"], "extract");
-    assert_eq!(told["usage"], json!({"sessions": 0, "fetches": 0}));
+    assert!(provenance["sources"][0]["input"].as_str().unwrap().contains("cart.rs"));
     assert!(
-        told["reply"]["text"].as_str().unwrap().contains("<title>Fix the cart (cart.rs)</title>")
+        provenance["sources"][0]["subject"].as_str().unwrap().ends_with("shop/cart.rs"),
+        "{provenance}"
     );
-    let generation = &told["generations"][0];
+    assert_eq!(provenance["reply"]["provider"], "extract");
+    assert_eq!(provenance["usage"], json!({"sessions": 0, "fetches": 0}));
+    assert!(
+        provenance["reply"]["text"]
+            .as_str()
+            .unwrap()
+            .contains("<title>Fix the cart (cart.rs)</title>")
+    );
+    let generation = &provenance["generations"][0];
     assert_eq!(
         (&generation["is_current"], &generation["memories"][0]["name"]),
         (&json!(true), &json!("1"))
     );
     assert_eq!(site.get("/api/prompt/1/provenance")["sources"][0]["input"], "fix the cart");
-    assert_eq!(site.get("/api/summary/1/provenance")["sources"], told["sources"]);
+    assert_eq!(site.get("/api/summary/1/provenance")["sources"], provenance["sources"]);
     assert_eq!(site.ask("GET", "/api/observation/9/provenance", None).status, 404);
 }
 
@@ -131,8 +137,8 @@ fn files_of_memories_are_marked_as_changed_or_unchanged() {
     let cwd = site.sandbox.home().join("shop");
     site.sandbox.write("shop/cart.rs", "b");
     let (here, file) = (cwd.display(), cwd.join("cart.rs"));
-    let said = format!(r#"{{"session_id":"h","cwd":"{here}","prompt":"fix the cart"}}"#);
-    site.sandbox.hook("new", said);
+    let body = format!(r#"{{"session_id":"h","cwd":"{here}","prompt":"fix the cart"}}"#);
+    site.sandbox.hook("new", body);
     let used = json!({"session_id": "h", "cwd": cwd, "tool_name": "Edit", "tool_use_id": "t",
         "tool_input": {"file_path": file, "old_string": "a", "new_string": "b"}, "tool_response": {}});
     site.sandbox.hook("save", used.to_string());
@@ -145,7 +151,7 @@ fn files_of_memories_are_marked_as_changed_or_unchanged() {
     assert_eq!(freshness(), json!([{"file": "cart.rs", "state": "same"}]));
     std::fs::remove_file(file).unwrap();
     assert_eq!(freshness(), json!([{"file": "cart.rs", "state": "gone"}]));
-    // What is told over HTTP of a folder that hooks know belongs to the same project.
+    // Events sent over HTTP for a folder that hooks know belong to the same project.
     site.remember_turn("s1", "add a till", "till.rs");
     assert_eq!(site.get("/api/projects")["projects"], json!(["shop"]));
 }
@@ -203,7 +209,7 @@ fn figures_agree_with_what_happened() {
     assert_eq!(site.get("/health")["status"], "ok");
 }
 
-/// The log, newest first, by kind, by place, and one event in full.
+/// The log, newest first, by kind, by position, and one event in full.
 fn events_can_be_read(site: &Site) {
     let list = |filter: &str| site.get(&format!("/api/events?{filter}"))["items"].clone();
     let all = list("");
@@ -239,13 +245,13 @@ fn a_parameter_that_a_route_does_not_know_is_refused_by_name() {
         ("/api/stats?projects=shop", "`projects`", "this route has no parameters"),
         ("/sessions/1/status?verbose=1", "`verbose`", "this route has no parameters"),
     ] {
-        let (status, said) = asked(path);
+        let (status, body) = asked(path);
         assert_eq!(status, 400, "{path}");
-        assert!(said.contains(message) && said.contains(remedy), "{path}: {said}");
+        assert!(body.contains(message) && body.contains(remedy), "{path}: {body}");
     }
     let posted = site.ask("POST", "/api/processing?force=1", None);
     assert_eq!(posted.status, 400, "{posted:?}");
-    // Names of older versions, and the addresses of the viewer, are as they were.
+    // Parameters of older versions, and the addresses of the viewer, still work.
     for path in ["/api/search?query=x&date_start=2026-01-01&date_to=2026-02-01", "/?q=x&tag=y"] {
         assert_eq!(site.ask("GET", path, None).status, 200, "{path}");
     }

@@ -1,4 +1,4 @@
-//! Sessions that programs report: by the client's ID, and by number.
+//! Sessions that programs send: by the client's session id, and by number.
 
 use std::{
     io::Read,
@@ -27,9 +27,9 @@ fn a_session_reported_over_http_is_recorded_like_one_of_hooks() {
     let ended = json!({"contentSessionId": "s1", "reason": "clear"});
     assert_eq!(site.post("/api/sessions/complete", &ended), json!({"status": "queued"}));
     until(|| site.get("/api/session/s1")["session"]["status"] == "completed");
-    let told = site.get("/api/session/1");
-    assert_eq!(told["session"]["content_session_id"], "s1");
-    let turn = &told["turns"][0];
+    let session = site.get("/api/session/1");
+    assert_eq!(session["session"]["content_session_id"], "s1");
+    let turn = &session["turns"][0];
     assert_eq!(
         (&turn["prompt"]["prompt_text"], &turn["tools"]),
         (&json!("fix the cart"), &json!([{"tool": "Edit", "count": 1}]))
@@ -66,7 +66,7 @@ fn an_input_as_text_and_an_output_by_its_other_name_are_understood() {
     assert_eq!(event["output"], json!({"stdout": "ok"}));
 }
 
-/// The calls of the extension for VS Code that the first documents of claude-mem describe, with a token added.
+/// The calls of the VS Code extension in the first documentation of claude-mem, with a token added.
 #[test]
 fn the_routes_and_names_of_early_extensions_work() {
     let site = Site::new();
@@ -83,9 +83,9 @@ fn the_routes_and_names_of_early_extensions_work() {
         "tool_input": r#"{"file_path": "cart.rs"}"#, "tool_output": "ok"});
     assert_eq!(send("/sessions/observations", &used), "queued");
     assert_eq!(send("/api/sessions/observations", &used), "queued");
-    let said = json!({"claudeSessionId": "s1", "last_user_message": "fix the cart",
+    let body = json!({"claudeSessionId": "s1", "last_user_message": "fix the cart",
         "last_assistant_message": "Done."});
-    assert_eq!(send("/sessions/summarize", &said), "queued");
+    assert_eq!(send("/sessions/summarize", &body), "queued");
     assert_eq!(
         send("/sessions/complete", &json!({"claudeSessionId": "s1", "reason": "exit"})),
         "queued"
@@ -128,21 +128,21 @@ fn events_that_hooks_skip_are_skipped_with_a_reason() {
 #[test]
 fn sessions_can_be_addressed_by_number_and_unknown_ones_are_created() {
     let site = Site::new();
-    let said = json!({"userPrompt": "fix it", "project": "shop"});
-    assert_eq!(site.ask("POST", "/sessions/7/init", Some(&said)).status, 404);
+    let body = json!({"userPrompt": "fix it", "project": "shop"});
+    assert_eq!(site.ask("POST", "/sessions/7/init", Some(&body)).status, 404);
     assert_eq!(site.ask("GET", "/sessions/7/status", None).status, 404);
     let used = json!({"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_output": "x"});
     assert_eq!(site.post("/sessions/7/observations", &used)["status"], "queued");
     until(|| site.ask("GET", "/sessions/7/status", None).status == 200);
     let standing = site.get("/sessions/7/status");
     assert_eq!((&standing["status"], &standing["queueLength"]), (&json!("active"), &json!(1)));
-    let begun = site.post("/sessions/7/init", &said);
+    let begun = site.post("/sessions/7/init", &body);
     assert_eq!(begun["promptNumber"], 1, "{begun}");
     assert_eq!(begun["sessionDbId"], standing["sessionDbId"]);
     assert_eq!(site.ask("POST", "/sessions/7/summarize", None).ok()["status"], "queued");
     until(|| site.get("/sessions/7/status")["queueLength"] == 0);
-    // The prompt made the tool use due. The queue may be empty before the stop is in it, and the stop may come between
-    // two requests.
+    // The prompt made the tool use due. The queue may be empty before the stop is in it, and the stop may come
+    // between two requests.
     let number = standing["sessionDbId"].as_i64().unwrap();
     until(|| site.get(&format!("/sessions/{number}/status")) == site.get("/sessions/7/status"));
 }
@@ -164,7 +164,7 @@ fn a_session_can_be_cancelled_and_its_events_stay_in_the_log() {
     until(|| site.get("/sessions/1/status")["queueLength"] == 0);
 }
 
-/// A model that takes a request and never answers. Gives the connection once the request is there.
+/// A model that accepts a request and never responds. Returns the connection once the request has arrived.
 fn silent_model() -> (String, thread::JoinHandle<TcpStream>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -188,7 +188,7 @@ fn deleting_a_session_cancels_the_request_to_the_model() {
         ("CLAUDE_MEM_PROVIDER", "anthropic"),
         ("CLAUDE_MEM_ANTHROPIC_API_KEY", "sk-test"),
         ("CLAUDE_MEM_ANTHROPIC_BASE_URL", &url),
-        // Without cancelling, nothing would end before this.
+        // Without cancelling, nothing would end before this time.
         ("CLAUDE_MEM_DELETE_TIMEOUT", "600"),
     ]);
     let used = json!({"contentSessionId": "s1", "tool_name": "Bash", "tool_use_id": "t1",
@@ -199,7 +199,7 @@ fn deleting_a_session_cancels_the_request_to_the_model() {
     until(|| site.get("/health")["asking"] == 1);
     let deleted = site.ask("DELETE", "/sessions/1", None).ok();
     assert_eq!(deleted, json!({"status": "deleted", "isStopped": true}));
-    // The connection to the model is closed: whatever is left of the request is followed by its end.
+    // The connection to the model is closed: the rest of the request is followed by its end.
     let mut rest = Vec::new();
     let _ = stream.read_to_end(&mut rest);
     let standing = site.get("/sessions/1/status");

@@ -1,4 +1,4 @@
-//! Who may ask: one test for each line of `.github/SECURITY.md` about requests. Limits are in `limits.rs`.
+//! Authentication: one test for each line of `.github/SECURITY.md` about requests. Limits are in `limits.rs`.
 
 use std::{
     fs,
@@ -12,11 +12,11 @@ use serde_json::json;
 use super::Site;
 use crate::serving::{Serving, until};
 
-/// What is answered without the token. The rest of what is not the API are the viewer's files.
+/// Routes that need no token. Other paths outside the API are files of the viewer.
 const OPEN: [&str; 5] =
     ["/health", "/api/health", "/api/readiness", "/api/version", "/api/viewer/session"];
 
-/// Every method and path that there is.
+/// Every method and path.
 fn routes(site: &Site) -> Vec<(String, String)> {
     let described = site.get("/api/openapi.json");
     let mut routes = Vec::new();
@@ -61,14 +61,14 @@ fn everything_that_reads_memory_or_writes_needs_the_token() {
 fn without_the_token_nothing_private_is_served() {
     let site = Site::new();
     let authority = site.authority();
-    let said = |path: &str| site.raw("GET", path, &[("host", &authority)], "");
-    let health = said("/health");
+    let get = |path: &str| site.raw("GET", path, &[("host", &authority)], "");
+    let health = get("/health");
     assert_eq!(health.status, 200);
     let mut names: Vec<_> = health.json().as_object().unwrap().keys().cloned().collect();
     names.sort();
     assert_eq!(names, ["status", "timestamp", "version"]);
     for path in ["/health", "/api/version", "/api/readiness", "/api/openapi.json", "/"] {
-        let body = said(path).body;
+        let body = get(path).body;
         assert!(!body.contains(&*site.sandbox.home().to_string_lossy()), "{path}");
         assert!(!body.contains(site.token()), "{path}");
     }
@@ -115,11 +115,11 @@ fn pages_of_others_are_refused_even_with_the_token() {
         for origin in foreign {
             assert_eq!(asked(method, ("origin", origin)), 403, "{origin}");
         }
-        for told in ["cross-site", "same-site"] {
-            assert_eq!(asked(method, ("sec-fetch-site", told)), 403, "{told}");
+        for site_header in ["cross-site", "same-site"] {
+            assert_eq!(asked(method, ("sec-fetch-site", site_header)), 403, "{site_header}");
         }
-        for told in ["same-origin", "none"] {
-            assert_eq!(asked(method, ("sec-fetch-site", told)), 200, "{told}");
+        for site_header in ["same-origin", "none"] {
+            assert_eq!(asked(method, ("sec-fetch-site", site_header)), 200, "{site_header}");
         }
     }
 }
@@ -208,7 +208,7 @@ fn the_listen_address_cannot_be_changed_over_http() {
     for (name, value) in
         [("CLAUDE_MEM_WORKER_HOST", "0.0.0.0"), ("CLAUDE_MEM_WORKER_REMOTE", "true")]
     {
-        // Not with others either, nor by going back to what is the default.
+        // Also refused with other settings, and when resetting to the default.
         for wish in [
             json!({name: value}),
             json!({name: value, "CLAUDE_MEM_MODEL": "m"}),
@@ -225,7 +225,7 @@ fn the_listen_address_cannot_be_changed_over_http() {
     }
     assert_eq!(site.get("/api/settings"), listed, "nothing was changed");
     assert!(!site.sandbox.data().join("settings.json").exists());
-    // Whoever wants it says so in a terminal, and says it twice.
+    // It can be changed on the command line, and needs two settings.
     let set = |name: &str, value: &str| site.sandbox.run(&["settings", "set", name, value]).ok();
     set("CLAUDE_MEM_WORKER_HOST", "0.0.0.0");
     let host = |serving: &Serving| serving.presence["host"].clone();
@@ -247,7 +247,7 @@ fn a_link_gives_one_browser_a_key_and_neither_is_the_token() {
     let made = site.ask("POST", "/api/viewer/link", None).ok();
     let link = made["url"].as_str().unwrap().strip_prefix(&format!("http://{authority}/open#"));
     let link = link.unwrap();
-    // A preview of the link opens the page, and learns and changes nothing by that.
+    // A link preview that opens the page learns and changes nothing.
     for method in ["HEAD", "GET"] {
         let (mut stream, mut page) = (site.connect(), String::new());
         write!(stream, "{method} /open HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\r\n")
@@ -304,14 +304,14 @@ fn a_link_from_elsewhere_opens_the_page_and_nothing_of_the_api() {
 fn no_program_gets_a_link_on_its_command_line() {
     let site = Site::new();
     let (page, note) = (site.sandbox.data().join("viewer.html"), site.sandbox.home().join("argv"));
-    // A browser that notes its own command line, as everybody else can read it.
+    // A browser that records its own command line, which other users can read.
     let script = format!(
         "#!/bin/sh\ntr '\\0' '\\n' < /proc/$$/cmdline > {0}.draft\nmv {0}.draft {0}\n",
         note.display()
     );
     let browser = site.sandbox.write("browser.sh", &script);
     fs::set_permissions(&browser, fs::Permissions::from_mode(0o755)).unwrap();
-    // A file that was there before, which everybody may read, must not be filled with the link.
+    // The link must not be written to an existing file that others can read.
     fs::write(&page, "old").unwrap();
     fs::set_permissions(&page, fs::Permissions::from_mode(0o644)).unwrap();
     let mut command = site.sandbox.command(&["viewer"]);
@@ -323,8 +323,9 @@ fn no_program_gets_a_link_on_its_command_line() {
     assert_eq!(fs::metadata(&page).unwrap().permissions().mode() & 0o777, 0o600);
     let text = fs::read_to_string(&page).unwrap();
     let link = &text.split("/open#").nth(1).unwrap()[..64];
-    let said = String::from_utf8(opened.stdout).unwrap() + &String::from_utf8_lossy(&opened.stderr);
-    assert!(!arguments.contains(link) && !said.contains(link), "{said}");
+    let printed =
+        String::from_utf8(opened.stdout).unwrap() + &String::from_utf8_lossy(&opened.stderr);
+    assert!(!arguments.contains(link) && !printed.contains(link), "{printed}");
     let authority = site.authority();
     let headers = [("host", authority.as_str()), ("x-claude-mem-link", link)];
     assert_eq!(site.raw("POST", "/api/viewer/session", &headers, "").status, 200);
@@ -394,7 +395,7 @@ fn destinations_secrets_and_limits_cannot_be_changed_over_http() {
     }
     assert!(!site.sandbox.data().join("settings.json").exists());
     assert!(!site.sandbox.data().join(".env").exists());
-    // What is read-only is all there is but this list: a new setting is safe until somebody decides otherwise.
+    // Settings are read-only except for this list: a new setting is safe until someone decides otherwise.
     let all = site.get("/api/settings");
     let editable: Vec<_> = all["settings"].as_array().unwrap().iter().collect();
     let editable = editable.iter().filter(|setting| setting["is_read_only"] == false);
@@ -438,7 +439,7 @@ fn secrets_and_destinations_are_never_shown() {
     }
 }
 
-/// The names of files below `dir` that hold this text.
+/// The files below `dir` that contain this text.
 fn files_with(dir: &Path, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {

@@ -1,4 +1,4 @@
-//! The stream: what happens as it happens, and what was missed.
+//! The event stream: new events, and those missed since the last connection.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -13,10 +13,10 @@ use crate::{
     serving::{Serving, until},
 };
 
-/// Somebody who listens.
+/// A client of the stream.
 struct Listener {
     lines: BufReader<TcpStream>,
-    /// The id of the last event that had one.
+    /// The last event id.
     last: Option<String>,
 }
 
@@ -58,7 +58,7 @@ impl Listener {
         }
     }
 
-    /// The next event of this type; others may come before it.
+    /// The next event of this type; others before it are skipped.
     fn wait_for(&mut self, type_: &str) -> Value {
         loop {
             let event = self.next();
@@ -101,8 +101,8 @@ fn a_disconnected_client_gets_what_it_missed_even_from_the_next_worker() {
     drop(listener);
     site.serving.child.kill().unwrap();
     site.serving.child.wait().unwrap();
-    let said = json!({"session_id": "s2", "cwd": "/work/shop", "prompt": "meanwhile"});
-    site.sandbox.hook("new", said.to_string());
+    let payload = json!({"session_id": "s2", "cwd": "/work/shop", "prompt": "meanwhile"});
+    site.sandbox.hook("new", payload.to_string());
     site.serving = Serving::start(&site.sandbox, &[]);
     let mut listener = Listener::open(&site, Some(&last));
     assert_eq!(listener.wait_for("new_prompt")["prompt"]["prompt_text"], "meanwhile");
@@ -119,8 +119,8 @@ fn events_of_other_machines_are_streamed_when_pulled() {
     let (site, other) = (Site::new(), Sandbox::new());
     let place = other.home().join("remote").display().to_string();
     let say = |text: &str| {
-        let said = json!({"session_id": "elsewhere", "cwd": "/work/shop", "prompt": text});
-        other.hook("new", said.to_string());
+        let payload = json!({"session_id": "elsewhere", "cwd": "/work/shop", "prompt": text});
+        other.hook("new", payload.to_string());
         other.run(&["ship", "--to", &place]).ok();
         site.sandbox.run(&["pull", "--from", &place]).ok();
     };
@@ -130,7 +130,7 @@ fn events_of_other_machines_are_streamed_when_pulled() {
     assert_eq!(listener.wait_for("new_prompt")["prompt"]["prompt_text"], "first");
     let last = listener.last.clone().unwrap();
     drop(listener);
-    // Meanwhile here and there.
+    // Meanwhile, events are recorded on both machines.
     say("second");
     let here = json!({"session_id": "s1", "cwd": "/work/shop", "prompt": "here"});
     site.sandbox.hook("new", here.to_string());
@@ -148,7 +148,7 @@ fn the_number_of_listeners_is_limited_and_a_closed_one_frees_its_place() {
     assert_eq!(site.ask("GET", "/stream", None).status, 429);
     assert_eq!(site.get("/api/stats")["worker"]["sseClients"], 16);
     listeners.pop();
-    // That somebody left is noticed when something is told.
+    // A closed connection is noticed at the next event.
     until(|| {
         site.post(
             "/api/sessions/init",

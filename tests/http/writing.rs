@@ -1,4 +1,4 @@
-//! Forgetting and taking it back, writing by hand, settings, reprocessing.
+//! Routes that write: forgetting and undo, notes, settings, reprocessing.
 
 use claude_mem_tools::model::{Answer, Gate, Script, Server};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn forgotten_memories_disappear_at_once_and_return_when_undone() {
         (&listed["id"], &listed["titles"]),
         (&json!(id), &json!(["Fix the cart (cart.rs)"]))
     );
-    // Its address says that it was forgotten, and by what.
+    // Its address responds that it was forgotten, and by which event.
     let gone = site.ask("GET", "/api/observation/1", None);
     assert_eq!((gone.status, &gone.json()["forgetting"]), (410, &json!(id)));
     assert_eq!(site.ask("GET", "/api/observation/99", None).status, 404);
@@ -95,7 +95,7 @@ fn a_forgetting_is_recorded_in_the_project_it_affects() {
     site.post("/api/memory/save", &save);
     let id = site.ask("DELETE", "/api/observation/1", None).ok()["forgetting"].clone();
     site.ask("POST", &format!("/api/forgettings/{}/undo", id.as_str().unwrap()), None).ok();
-    // Of two projects it is of none, wherever one stands.
+    // A forgetting that affects two projects belongs to none.
     site.sandbox.run(&["forget", "1", "2", "--yes"]).ok();
     let events = site.sandbox.events();
     let of = |kind: &str| -> Vec<&Value> {

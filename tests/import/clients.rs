@@ -1,4 +1,4 @@
-//! What other clients keep of past sessions, in the form in which each of them writes it.
+//! Imports of past sessions of other clients, in their own formats.
 
 use std::{collections::BTreeMap, fs};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{added, import, rows};
 use crate::sandbox::Sandbox;
 
-/// One turn: words, a command that fails, an edit, a call without a result, our own tool, an answer.
+/// One turn: text, a failing command, an edit, a call without a result, our own tool, an answer.
 const PROMPT: &str = "make the total right";
 const SAID: &str = "I look at the total.";
 const ANSWER: &str = "The total is right now.";
@@ -25,7 +25,7 @@ pub(super) fn lines(rows: &[Value]) -> String {
 fn codex(cwd: &str) -> (String, String) {
     let row = |second: u32, kind: &str, payload: Value| json!({"timestamp": time(second), "type": kind, "payload": payload});
     let item = |second: u32, payload: Value| row(second, "response_item", payload);
-    let said = |second: u32, role: &str, text: &str| {
+    let message = |second: u32, role: &str, text: &str| {
         item(
             second,
             json!({"type": "message", "role": role, "content": [{"type": "text", "text": text}]}),
@@ -37,11 +37,11 @@ fn codex(cwd: &str) -> (String, String) {
     let patch = "*** Begin Patch\n*** Update File: total.py\n@@\n-a - b\n+a + b\n*** End Patch\n";
     let rows = [
         row(0, "session_meta", json!({"id": "past-1", "cwd": cwd, "git": {"branch": "fix"}})),
-        said(0, "developer", "be nice"),
-        said(0, "user", "<environment_context>\n</environment_context>"),
-        said(1, "user", PROMPT),
+        message(0, "developer", "be nice"),
+        message(0, "user", "<environment_context>\n</environment_context>"),
+        message(1, "user", PROMPT),
         row(1, "event_msg", json!({"type": "user_message", "message": PROMPT})),
-        said(2, "assistant", SAID),
+        message(2, "assistant", SAID),
         item(
             3,
             json!({"type": "function_call", "name": "exec_command", "call_id": "c1",
@@ -78,7 +78,7 @@ fn codex(cwd: &str) -> (String, String) {
             json!({"type": "function_call", "name": "exec_command", "call_id": "c4",
             "arguments": "{\"cmd\":\"wait\"}"}),
         ),
-        said(10, "assistant", ANSWER),
+        message(10, "assistant", ANSWER),
     ];
     (".codex/sessions/2026/03/01/rollout-2026-03-01T12-00-00-past-1.jsonl".into(), lines(&rows))
 }
@@ -277,8 +277,8 @@ fn opencode(sandbox: &Sandbox, cwd: &str) {
     part(10, "m2", json!({"type": "text", "text": ANSWER}));
 }
 
-/// Each event in a line.
-pub(super) fn told(sandbox: &Sandbox) -> Vec<String> {
+/// One line per event.
+pub(super) fn event_lines(sandbox: &Sandbox) -> Vec<String> {
     let line = |event: &Value| {
         let fields = &event["event"];
         let kind = event["kind"].as_str().unwrap();
@@ -338,14 +338,14 @@ fn the_past_of_every_client_becomes_the_same_events_and_importing_twice_adds_not
             None => opencode(&sandbox, cwd),
         }
         sandbox.write(".gemini/tmp/shop/.project_root", cwd);
-        let said = sandbox.run(&["install", "--client", client]).ok();
+        let output = sandbox.run(&["install", "--client", client]).ok();
         let title = find(client).unwrap().title;
         let offer = format!(
             "1 session of {title}; see what an import adds with `claude-mem import --from {client} "
         );
-        assert!(said.contains(&offer), "{said}");
+        assert!(output.contains(&offer), "{output}");
         let found = import(&sandbox, &["--from", client]);
-        assert_eq!(told(&sandbox), EVENTS, "{client}");
+        assert_eq!(event_lines(&sandbox), EVENTS, "{client}");
         let left_out = json!({"of claude-mem itself": 1, "without a result": 1});
         assert_eq!(found["tool_uses_left_out"], left_out, "{client}");
         let events = sandbox.events();

@@ -1,4 +1,4 @@
-//! Cursor's transcripts: without times, results of tools and a folder, so files and their places must do.
+//! Transcripts of Cursor: they have no times, tool results or folder, so file times and paths are used.
 
 use std::fs::{self, File};
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     added,
-    clients::{lines, told},
+    clients::{event_lines, lines},
     import,
 };
 use crate::sandbox::Sandbox;
@@ -52,7 +52,7 @@ fn prompts_and_answers_of_cursor_are_imported_once_with_the_time_of_the_file() {
         "PromptSubmitted thanks",
         "SummaryRequested Gladly. | ",
     ];
-    assert_eq!(told(&sandbox), expected);
+    assert_eq!(event_lines(&sandbox), expected);
     let events = sandbox.events();
     assert_eq!(events[0]["event"]["extra"], json!({"dated_by": "file"}), "{}", events[0]);
     for event in &events {
@@ -60,7 +60,7 @@ fn prompts_and_answers_of_cursor_are_imported_once_with_the_time_of_the_file() {
         assert!(event["time"].as_str().unwrap().starts_with("2026-03-01T11:59:59"), "{event}");
     }
     assert_eq!(added(&import(&sandbox, &["--from", "cursor"])), 0);
-    // The session went on, and nobody knows since when: it stays as it was.
+    // The session continued, at an unknown time: the imported part is unchanged.
     File::options().write(true).open(&file).unwrap().set_modified(Timestamp::now().into()).unwrap();
     assert_eq!(added(&import(&sandbox, &["--from", "cursor"])), 0);
 }

@@ -1,4 +1,4 @@
-//! What is written out, and taken in again elsewhere.
+//! Exports, and their import on another machine.
 
 use std::{collections::HashMap, fs, os::unix::fs::PermissionsExt};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{added, import, rows, store};
 use crate::sandbox::Sandbox;
 
-/// Two sessions with memories of them, one written by hand, one forgotten.
+/// Two sessions with memories, one note, one forgotten memory.
 fn lived_in() -> Sandbox {
     let sandbox = Sandbox::new();
     for session in ["one", "two"] {
@@ -32,7 +32,7 @@ fn lived_in() -> Sandbox {
     sandbox
 }
 
-/// Everything but which log it is of.
+/// The database dump without the identity of the log.
 fn dump(sandbox: &Sandbox) -> String {
     let mut dump = Vec::new();
     store(sandbox).write_dump(&mut dump).unwrap();
@@ -42,7 +42,7 @@ fn dump(sandbox: &Sandbox) -> String {
     format!("{before}{after}")
 }
 
-/// The same, with events by their order instead of their places: what is left of one is shorter than it was.
+/// The same, with events numbered instead of by position: a tombstone is shorter than its event.
 fn dump_in_order(sandbox: &Sandbox) -> String {
     let places = rows(sandbox, "select seq from events order by seq");
     let name = |(order, place): (usize, &str)| (place.to_owned(), format!("#{order}"));

@@ -1,4 +1,4 @@
-//! Claude Code's own records of past sessions.
+//! Imports of Claude Code's own transcripts.
 
 use std::{fs, io::Write, path::Path};
 
@@ -12,20 +12,20 @@ fn fixture(kind: &str, name: &str) -> String {
     fs::read_to_string(file).unwrap()
 }
 
-/// Puts a transcript where the client would have.
+/// Writes a transcript to the client's directory.
 fn place(sandbox: &Sandbox, name: &str, at: &str) -> String {
     let text = fixture("transcripts", name);
     sandbox.write(&format!(".claude/projects/-scratch-project/{at}.jsonl"), &text);
     text
 }
 
-/// What one kind of event says, by these fields.
+/// These fields of all events of a kind.
 fn printed(sandbox: &Sandbox, kind: &str, fields: &[&str]) -> Vec<Value> {
     let events = sandbox.events().into_iter().filter(|event| event["kind"] == kind);
     events.map(|event| fields.iter().map(|field| event["event"][field].clone()).collect()).collect()
 }
 
-/// Runs the hooks of a session as they were called, at this moment.
+/// Runs the hooks of a session as the client called them.
 fn replay_hooks(sandbox: &Sandbox, session: &str, now: &str) {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/hooks");
     let mut names: Vec<String> = fs::read_dir(dir)
@@ -60,7 +60,7 @@ fn a_transcript_gives_the_same_events_as_hooks() {
         import(&imported, &["--from", "transcripts"]);
         let ours = printed(&imported, "ToolUsed", &SAID);
         let mut theirs = printed(&hooked, "ToolUsed", &SAID);
-        // The order of the fixtures is by name, and parallel calls end in any order.
+        // Fixtures are in the order of their names, and parallel calls end in any order.
         theirs.sort_by_key(|used| ours.iter().position(|other| other[5] == used[5]));
         assert_eq!(ours, theirs, "{name}");
         for (kind, fields) in [
@@ -103,7 +103,7 @@ fn a_second_import_adds_nothing_and_a_longer_transcript_only_what_is_new() {
     let second =
         text.match_indices('\n').map(|(at, _)| at + 1).nth(text.lines().count() / 2).unwrap();
     let path = ".claude/projects/p/s.jsonl";
-    // The last line is half there, as when the client is writing it.
+    // The last line is incomplete, as while the client writes it.
     sandbox.write(path, &text[..second + 10]);
     let first = import(&sandbox, &["--from", "transcripts"]);
     assert!(added(&first) > 0 && first["refused"] == json!({}), "{first}");
@@ -134,7 +134,7 @@ fn a_session_that_hooks_recorded_is_not_recorded_twice() {
 #[test]
 fn events_before_the_installation_of_hooks_are_imported() {
     let sandbox = Sandbox::new();
-    // Of the session only its end was seen.
+    // Only the end of the session was recorded.
     let text = place(&sandbox, "resume.0.jsonl", "s");
     let row: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     let third = text.lines().find(|line| line.contains("\"content\": \"third run\"")).unwrap();
@@ -180,7 +180,7 @@ fn row(number: u32, kind: &str, content: &Value) -> String {
     format!("{row}\n")
 }
 
-/// A row with further fields of its own.
+/// A row with additional fields.
 fn row_with(number: u32, kind: &str, content: &Value, fields: &Value) -> String {
     let mut row: Value = serde_json::from_str(&row(number, kind, content)).unwrap();
     row.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -191,7 +191,7 @@ const REJECTED: &str = "The user doesn't want to proceed with this tool use. The
     was a file edit, the new_string was NOT written to the file). ";
 
 #[test]
-fn what_is_said_between_tools_and_what_was_refused_is_recorded_with_the_stop() {
+fn narration_and_rejections_are_recorded_with_the_stop() {
     let sandbox = Sandbox::new();
     let text = |text: &str| json!([{"type": "text", "text": text}]);
     let call = |id: &str, tool: &str| json!([{"type": "tool_use", "id": id, "name": tool, "input": {"command": "git push"}}]);
@@ -321,7 +321,7 @@ fn lines_that_make_no_sense_are_counted_and_passed_over_however_long() {
     let path = sandbox.write(".claude/projects/p/s.jsonl", &row(1, "user", &json!("first")));
     let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
     file.write_all(b"not json\n[1, 2]\n\xff\xfe\n{\"type\": 7, \"message\": []}\n").unwrap();
-    // A hole: a long line to whoever reads it, nothing to the disk.
+    // A sparse file: a long line for a reader, no blocks on the disk.
     file.set_len(file.metadata().unwrap().len() + (200 << 20)).unwrap();
     file.write_all(format!("\n{}", row(2, "user", &json!("last"))).as_bytes()).unwrap();
     let report = import(&sandbox, &[path.to_str().unwrap()]);

@@ -1,4 +1,4 @@
-//! The memory of the TypeScript claude-mem.
+//! Imports of the database of the TypeScript claude-mem.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{added, import, rows};
 use crate::sandbox::Sandbox;
 
-/// The latest schema, as far as it holds memory.
+/// The tables of its latest schema that contain memory.
 const NEW: &str = "
     create table schema_versions (id integer primary key, version integer, applied_at text);
     insert into schema_versions values (1, 4, '2025-10-01T10:00:00.000Z');
@@ -59,7 +59,7 @@ const NEW: &str = "
         (4, 2, 'c2', 'observation', null, '{}', '', '/scratch/shop', null, null, 1, 'failed',
             1759363207000, 't9');";
 
-/// Before the columns were renamed, and without the tables that came later.
+/// An older schema: before the columns were renamed, and without later tables.
 const OLD: &str = "
     create table sdk_sessions (id integer primary key, claude_session_id text, sdk_session_id text,
         project text, user_prompt text, started_at text, started_at_epoch integer, status text);
@@ -69,7 +69,7 @@ const OLD: &str = "
         1756771200, 'active');
     insert into observations values (1, 'm1', 'shop', 'a body', 'feature', '2025-09-02T00:00:01.000Z', null);";
 
-/// A memory of the other claude-mem where it keeps its own.
+/// Its database, at its usual path.
 pub(crate) fn left_behind(sandbox: &Sandbox) {
     database(sandbox, NEW);
 }
@@ -119,7 +119,7 @@ fn every_row_with_memory_is_imported_once() {
         rows(&sandbox, "select tool, tool_use_id, upstream_id from tool_uses"),
         "Bash|t1|1\n"
     );
-    // The folder in which something waits says which project it is; worktrees and merged ones are the same.
+    // The folder of a pending message identifies its project; worktrees and merged projects are the same.
     assert_eq!(rows(&sandbox, "select key, label from projects"), "/scratch/shop|shop\n");
     let events = format!("{:?}", sandbox.events());
     assert!(!events.contains("walrus") && !events.contains("AKIAIOSF"), "{events}");
@@ -139,7 +139,7 @@ fn the_oldest_schema_is_read_like_the_newest() {
 }
 
 #[test]
-fn a_transcript_tells_which_project_a_name_is() {
+fn a_transcript_identifies_the_project_of_a_name() {
     let sandbox = Sandbox::new();
     let path = database(&sandbox, OLD);
     let row = json!({"type": "user", "sessionId": "c1", "cwd": "/scratch/work/shop",
@@ -209,7 +209,7 @@ fn a_locked_database_is_retried_and_then_an_error() {
     let error = sandbox.run(&["import", "--from", "ts"]).fails(1);
     assert!(error.contains("is locked by another program"), "{error}");
     holder.execute_batch("rollback").unwrap();
-    // In the mode in which the other program really runs, its writing keeps nobody from reading.
+    // In WAL mode, which that program uses, readers are not blocked while it writes.
     holder
         .execute_batch("pragma journal_mode = wal; begin immediate; delete from observations")
         .unwrap();

@@ -1,4 +1,4 @@
-//! Clients that others wrote: Claude Code itself, and the official one for JavaScript.
+//! Third-party MCP clients: Claude Code, and the official SDK for JavaScript.
 
 use std::{fs, os::unix::fs::symlink, process::Command};
 
@@ -10,19 +10,19 @@ use serde_json::{Value, json};
 
 use crate::sandbox::{Sandbox, binary, ours, real_client};
 
-/// The real client, without anybody distilling what it does: only what it was told is the subject here.
+/// The real client, without distilling: only its requests are tested here.
 fn quiet_client(server: &Server) -> Client {
     real_client(&server.url()).env("CLAUDE_MEM_WORKER_AUTOSTART", "false")
 }
 
-/// What kinds of events were recorded.
+/// The kinds of the recorded events.
 fn kinds(client: &Client) -> Vec<Value> {
     let listed = ours(client, &["log", "--json"]);
     let kind = |line| serde_json::from_str::<Value>(line).unwrap()["kind"].clone();
     listed.lines().map(kind).collect()
 }
 
-/// A model that calls each tool once, and forgets what it was shown.
+/// A model that calls each tool once, and forgets the first memory.
 fn next_call(request: &Request) -> Answer {
     let call =
         |tool: &str, input: Value| Answer::tools([(format!("mcp__claude-mem__{tool}"), input)]);
@@ -123,9 +123,9 @@ fn the_slash_command_and_the_skill_reach_the_model() {
     let outcome = client.prompt("/mem the torn walrus").unwrap();
     assert_eq!(outcome.result()["result"], "Nothing yet.", "{outcome:#?}");
     let asked = server.requests();
-    let told = |text: &str| asked.iter().any(|request| request.all_text().contains(text));
-    assert!(told("The user asks memory: the torn walrus"), "{asked:#?}");
-    assert!(told("Search memory of earlier Claude Code sessions"), "{asked:#?}");
+    let is_sent = |text: &str| asked.iter().any(|request| request.all_text().contains(text));
+    assert!(is_sent("The user asks memory: the torn walrus"), "{asked:#?}");
+    assert!(is_sent("Search memory of earlier Claude Code sessions"), "{asked:#?}");
 }
 
 #[test]
@@ -140,21 +140,21 @@ fn the_official_client_of_another_language_agrees() {
     node.arg(dir.join("client.mjs")).arg(binary()).arg("mcp").env("HOME", sandbox.home());
     let output = node.env_remove("CLAUDE_MEM_DATA_DIR").current_dir(&dir).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(said["complaints"], json!([]), "{said:#}");
-    assert_eq!(said["version"]["name"], "claude-mem");
-    assert!(said["instructions"].as_str().unwrap().contains("Three steps"));
-    assert_eq!(said["tools"].as_array().unwrap().len(), 7);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["complaints"], json!([]), "{report:#}");
+    assert_eq!(report["version"]["name"], "claude-mem");
+    assert!(report["instructions"].as_str().unwrap().contains("Three steps"));
+    assert_eq!(report["tools"].as_array().unwrap().len(), 7);
     let text = |tool: &str| {
-        assert_eq!(said[tool]["isError"], tool == "wrong", "{said:#}");
-        said[tool]["text"].as_str().unwrap()
+        assert_eq!(report[tool]["isError"], tool == "wrong", "{report:#}");
+        report[tool]["text"].as_str().unwrap()
     };
     assert_eq!(text("remember"), "Remembered as 1 in client.");
-    assert!(text("search").starts_with("client: 1 match\n"), "{said:#}");
-    assert!(text("timeline").contains("<- anchor"), "{said:#}");
-    assert!(text("get_observations").contains("# 1 decision"), "{said:#}");
-    assert!(text("context").contains("the walrus prefers tabs"), "{said:#}");
-    assert!(text("wrong").contains("did you mean `query`?"), "{said:#}");
-    assert!(text("forgotten").starts_with("Forgot 1 memory."), "{said:#}");
-    assert_eq!(said["unknown"], -32602);
+    assert!(text("search").starts_with("client: 1 match\n"), "{report:#}");
+    assert!(text("timeline").contains("<- anchor"), "{report:#}");
+    assert!(text("get_observations").contains("# 1 decision"), "{report:#}");
+    assert!(text("context").contains("the walrus prefers tabs"), "{report:#}");
+    assert!(text("wrong").contains("did you mean `query`?"), "{report:#}");
+    assert!(text("forgotten").starts_with("Forgot 1 memory."), "{report:#}");
+    assert_eq!(report["unknown"], -32602);
 }

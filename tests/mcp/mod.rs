@@ -1,4 +1,4 @@
-//! `claude-mem mcp`: the protocol, and how a server ends.
+//! `claude-mem mcp`: the protocol, and the end of the process.
 
 mod clients;
 pub(crate) mod talk;
@@ -60,7 +60,7 @@ fn nonsense_is_refused_and_survived() {
     assert_eq!(code(talk.ask(deep)), -32602);
     let long = "x".repeat(9 << 20);
     assert_eq!(code(talk.ask(long)), -32700);
-    // Blank lines, notifications and answers to what was never asked are passed over in silence.
+    // Blank lines, notifications and unexpected responses are ignored.
     talk.send("\n \r\n{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\"}");
     talk.send(r#"{"jsonrpc":"2.0","id":7,"result":{}}"#);
     assert_eq!(talk.ask(PING), json!({"jsonrpc": "2.0", "id": "alive", "result": {}}));
@@ -85,7 +85,7 @@ fn a_signal_ends_it_at_once() {
     }
 }
 
-/// Its client dies, but the pipe to it stays open in other hands.
+/// The client dies, but another process keeps the pipe open.
 #[test]
 fn it_does_not_outlive_its_client() {
     let sandbox = Sandbox::new();

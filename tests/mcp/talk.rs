@@ -1,4 +1,4 @@
-//! A server, and a client that says exactly what a test wants.
+//! An MCP server, and a client that sends exactly the given messages.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use crate::sandbox::Sandbox;
 
-/// Longer than any machine takes. Whoever waits for so long has failed.
+/// A time limit that no machine reaches.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server and its client, which is the test.
+/// A server; the test is its client.
 pub(crate) struct Talk {
     pub(crate) child: Child,
     pub(crate) stdin: Option<ChildStdin>,
@@ -53,7 +53,7 @@ impl Talk {
         self.receive()
     }
 
-    /// What a tool says, and whether that is an error.
+    /// The text of a tool's result, and whether it is an error.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> (String, bool) {
         self.calls += 1;
         let request = json!({"jsonrpc": "2.0", "id": self.calls, "method": "tools/call",
@@ -64,14 +64,14 @@ impl Talk {
         (result["content"][0]["text"].as_str().unwrap().to_owned(), result["isError"] == true)
     }
 
-    /// What a tool says that does what it is asked.
+    /// The text of a successful tool call.
     pub(crate) fn call_ok(&mut self, tool: &str, arguments: &Value) -> String {
         let (text, is_error) = self.call(tool, arguments);
         assert!(!is_error, "{text}");
         text
     }
 
-    /// Closes stdin; the server ends by itself and has nothing more to say.
+    /// Closes stdin; the server exits without further output.
     pub(crate) fn end(mut self) {
         self.stdin = None;
         assert_eq!(self.child.wait().unwrap().code(), Some(0));

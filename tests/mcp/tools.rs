@@ -1,4 +1,4 @@
-//! The tools, one call after another.
+//! The MCP tools.
 
 use std::{fs, process::Command};
 
@@ -216,7 +216,7 @@ fn forgetting_takes_two_steps_and_a_confirmation_word() {
         let refused = talk.call_ok("forget", &json!({"ids": ids, "confirm": confirm}));
         assert!(refused.contains("does not match the current memories"), "{refused}");
     }
-    // The word is good for the process that gave it.
+    // A confirmation is valid only for the process that issued it.
     assert_ne!(word(&other.call_ok("forget", &json!({"ids": [1]}))), confirm);
     let forgot =
         talk.call_ok("forget", &json!({"ids": [1], "confirm": confirm, "reason": "wrong"}));

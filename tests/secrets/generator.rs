@@ -1,13 +1,13 @@
-//! Makes up secrets: no file of this repository holds one, but templates that say how they look.
+//! Generates secrets from templates, so that no file of this repository contains one.
 
 const VENDORS: &str = include_str!("../fixtures/secrets/vendors.txt");
 const FORMS: &str = include_str!("../fixtures/secrets/forms.txt");
 const PLANTED: &str = include_str!("../fixtures/secrets/planted.txt");
 const HARMLESS: &str = include_str!("../fixtures/secrets/harmless.txt");
 
-/// A text, and the secrets in it that must not be kept.
+/// A text, and the secrets in it that must be removed.
 pub(crate) struct Example {
-    /// What rates are counted by.
+    /// The group for the rates.
     pub(crate) group: String,
     pub(crate) text: String,
     pub(crate) secrets: Vec<String>,
@@ -27,7 +27,7 @@ impl Example {
         Self { group: group.into(), text: widen(text), secrets }
     }
 
-    /// Whether less than half of every secret is left.
+    /// Whether less than half of each secret is left.
     pub(crate) fn is_redacted(&self, cleaned: &str) -> bool {
         let cleaned = cleaned.replace('\0', "");
         let is_left = |secret: &String| {
@@ -45,7 +45,7 @@ fn lines(file: &'static str) -> impl Iterator<Item = &'static str> {
     file.lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// How it is known, the vendor and the token of each line of vendors.txt.
+/// The detection, vendor and token of each line of vendors.txt.
 fn vendors() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     lines(VENDORS).map(|line| {
         let mut columns = line.splitn(3, '\t');
@@ -70,7 +70,7 @@ fn form_group(form: &str, vendor: &str) -> String {
     form.replace(vendor, "x").replace(&vendor.to_uppercase(), "X")
 }
 
-/// The tokens that are known by their looks, in a sentence.
+/// The tokens recognized by their format, in a sentence.
 pub(crate) fn in_prose() -> Vec<Example> {
     let known = vendors().filter(|(known, ..)| *known == "prose");
     known
@@ -88,8 +88,8 @@ pub(crate) fn planted() -> Vec<Example> {
         .collect()
 }
 
-/// Texts that must stay: what manuals put in a token's place, tokens that are far too short, and names that only
-/// look like one.
+/// Texts that must not be redacted: placeholders in manuals, tokens that are far too short, and names that only look
+/// like one.
 pub(crate) fn harmless() -> Vec<Example> {
     let filled =
         vendors().filter(|(known, ..)| *known == "prose").flat_map(|(_, vendor, token)| {
@@ -106,13 +106,13 @@ pub(crate) fn harmless() -> Vec<Example> {
     filled.chain(listed).collect()
 }
 
-/// What a manual puts where characters would be random.
+/// What a manual writes instead of random characters.
 #[derive(Clone, Copy)]
 enum Filler {
     Crosses,
     Example,
     Sequence,
-    /// A quarter of the length.
+    /// A token of a quarter of the length.
     Short,
 }
 
@@ -145,9 +145,9 @@ impl Filler {
     }
 }
 
-/// The text of a template and the secrets it asks for.
+/// The text of a template, with its secrets.
 pub(crate) fn expand(template: &str) -> (String, Vec<String>) {
-    // Seeded by the template itself, so that another line changes nothing about this one.
+    // Seeded by the template, so that another line does not change this one.
     let seed = template
         .bytes()
         .fold(1_u32, |seed, byte| seed.wrapping_mul(31).wrapping_add(u32::from(byte)));
@@ -207,7 +207,7 @@ fn hole(text: &str) -> Option<usize> {
     holes.chain(text.find("{=")).min()
 }
 
-/// Characters that look random and are the same every time.
+/// Reproducible random characters.
 pub(crate) fn made_up(hole: &str, seed: u32) -> String {
     if let Some(literal) = hole.strip_prefix('=') {
         return literal.to_owned();

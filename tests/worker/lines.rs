@@ -1,4 +1,4 @@
-//! Lines that programs send over `worker.sock`.
+//! JSON lines over `worker.sock`.
 
 use std::{collections::HashSet, fs, io::Write, thread};
 
@@ -29,7 +29,7 @@ fn programs_send_lines_and_an_invalid_line_is_harmless() {
     assert!(lines.answer().unwrap()["error"].as_str().unwrap().contains("bytes"));
     let skipped = json!({"type": "observation", "session_id": "s1", "tool_name": "Skill"});
     assert_eq!(lines.ask(&skipped), json!({"status": "skipped", "reason": "tool_excluded"}));
-    // Several at once are answered in order, and an empty line is none.
+    // Several lines at once are answered in order; an empty line is ignored.
     let done = json!({"type": "finalize", "session_id": "s1", "last_assistant_message": "done", "reason": "over"});
     lines.say(&format!("{}\n\n{done}\n", json!({"type": "ping"})));
     assert_eq!(lines.answer().unwrap()["status"], "ok");
@@ -39,12 +39,12 @@ fn programs_send_lines_and_an_invalid_line_is_harmless() {
     assert!(!events[0].to_string().contains("aB3aB3"));
     let kinds: Vec<_> = events[..3].iter().map(|event| event["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["ToolUsed", "SummaryRequested", "SessionEnded"]);
-    // It is distilled without anybody asking.
+    // It is distilled without a request.
     until(|| sandbox.events().iter().any(|event| event["kind"] == "AgentReplied"));
 }
 
-/// Tells so many observations over one connection, and gives the tool uses that were acknowledged.
-fn tell(sandbox: &Sandbox, client: usize, count: usize) -> Vec<String> {
+/// Sends this many observations over one connection, and returns the acknowledged tool uses.
+fn send_lines(sandbox: &Sandbox, client: usize, count: usize) -> Vec<String> {
     let mut lines = Lines::open(sandbox);
     let output = "x".repeat(4096);
     let mut acknowledged = Vec::new();
@@ -78,7 +78,7 @@ fn a_thousand_observations_of_eight_programs_are_appended_once_each() {
         for client in 0..8 {
             scope.spawn({
                 let sandbox = &sandbox;
-                move || assert_eq!(tell(sandbox, client, 125).len(), 125)
+                move || assert_eq!(send_lines(sandbox, client, 125).len(), 125)
             });
         }
     });
@@ -121,7 +121,7 @@ fn acknowledged_events_survive_a_kill() {
         let clients: Vec<_> = (0..8)
             .map(|client| {
                 let sandbox = &sandbox;
-                scope.spawn(move || tell(sandbox, client, 10_000))
+                scope.spawn(move || send_lines(sandbox, client, 10_000))
             })
             .collect();
         until(|| {

@@ -9,15 +9,15 @@ use std::{
 
 use crate::client::{ClientError, azurite};
 
-/// The account that every Azurite has, and its key: both are published, and open nothing else.
+/// The account and key of every Azurite: both are published, and valid nowhere else.
 const ACCOUNT: &str = "devstoreaccount1";
 const KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 /// The container that every server has.
 const CONTAINER: &str = "memory";
-/// What it prints when it can be asked, in front of where it listens.
+/// Printed before the address when the server is ready.
 const READY: &str = "successfully listens on ";
-/// Users create containers themselves, so the program does not do it.
+/// Users create containers themselves, so `ship` does not.
 const MAKE_CONTAINER: &str = "
     const [endpoint, account, key, container] = process.argv.slice(1);
     const version = '2021-08-06', date = new Date().toUTCString();
@@ -29,7 +29,7 @@ const MAKE_CONTAINER: &str = "
     fetch(`${endpoint}/${container}?restype=container`, {method: 'PUT', headers})
         .then(answer => process.exit(answer.status === 201 ? 0 : 1));";
 
-/// A server with an empty container, which it keeps in memory. It ends with this value.
+/// A server with an empty container in memory. It is stopped when this is dropped.
 #[derive(Debug)]
 pub struct AzureServer {
     child: Child,
@@ -37,7 +37,7 @@ pub struct AzureServer {
 }
 
 impl AzureServer {
-    /// Starts one, and returns when it can be asked.
+    /// Starts a server, and returns when it is ready.
     pub fn start() -> Result<Self, ClientError> {
         let (child, address) = start(&azurite()?.join(".bin/azurite-blob"))?;
         let server = Self { child, endpoint: format!("{address}/{ACCOUNT}") };
@@ -50,7 +50,7 @@ impl AzureServer {
         }
     }
 
-    /// Where the container is, as users name it.
+    /// The URL of the container, as users write it.
     pub fn place(&self, prefix: &str) -> String {
         format!("az://{CONTAINER}/{prefix}")
     }
@@ -73,7 +73,7 @@ impl Drop for AzureServer {
     }
 }
 
-/// Gives the process and where it listens: on a port that it finds free.
+/// Returns the process and its address, on a free port.
 fn start(program: &Path) -> Result<(Child, String), ClientError> {
     let mut command = Command::new(program);
     command.args(["--blobHost", "127.0.0.1", "--blobPort", "0", "--inMemoryPersistence"]);
@@ -81,17 +81,17 @@ fn start(program: &Path) -> Result<(Child, String), ClientError> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let missing = |source| ClientError::Missing { program: PathBuf::from(program), source };
     let mut child = command.spawn().map_err(missing)?;
-    let mut said = BufReader::new(child.stdout.take().expect("it was piped"));
+    let mut stdout = BufReader::new(child.stdout.take().expect("it was piped"));
     let mut all = String::new();
     loop {
         let mut line = String::new();
-        if said.read_line(&mut line).map_err(missing)? == 0 {
+        if stdout.read_line(&mut line).map_err(missing)? == 0 {
             let _ = child.wait();
             return Err(broken(&command, &all));
         }
         if let Some((_, address)) = line.trim().split_once(READY) {
             // It would block if its output were not read.
-            thread::spawn(move || said.lines().map_while(Result::ok).for_each(drop));
+            thread::spawn(move || stdout.lines().map_while(Result::ok).for_each(drop));
             return Ok((child, address.to_owned()));
         }
         all += &line;

@@ -1,8 +1,8 @@
-//! Runs captured hook payloads of a client through the built binary and describes what was recorded.
+//! Runs captured hook payloads of a client through the built binary and describes the recorded events.
 //!
-//! A folder holds payloads as `NN.Event.json`, in order, or below `hooks/` as `scenario.NN.Event.json`. `FIXTURES` in a
-//! payload stands for the folder, and `/scratch` for a folder of the run, into which the scenario's file of
-//! `transcripts/` is copied where the payload expects a transcript.
+//! A folder contains payloads as `NN.Event.json`, in order, or below `hooks/` as `scenario.NN.Event.json`. `FIXTURES`
+//! in a payload stands for the folder, and `/scratch` for a folder of the run, into which the scenario's file of
+//! `transcripts/` is copied if the payload expects a transcript.
 
 use std::{
     fs,
@@ -15,12 +15,12 @@ use claude_mem_events::{Envelope, Event, EventItem, EventReader, Seq};
 use claude_mem_log::{Log, Options};
 use serde_json::Value;
 
-/// What one payload came to.
+/// The result of one payload.
 #[derive(Debug)]
 pub struct Row {
-    /// The name of the payload's file.
+    /// The file name of the payload.
     pub file: String,
-    /// With `/scratch` for the folder of the run, as in the events.
+    /// Stdout, with `/scratch` for the folder of the run.
     pub payload: Value,
     /// The recorded events, one line each.
     pub events: Vec<String>,
@@ -29,7 +29,7 @@ pub struct Row {
     pub problem: Option<String>,
 }
 
-/// Runs all payloads in a folder, one session after the other, in a data directory of their own.
+/// Runs all payloads in a folder, one session after the other, in their own data directory.
 pub fn run(binary: &Path, client: &str, folder: &Path) -> io::Result<Vec<Row>> {
     let scratch = tempfile::tempdir()?;
     let home = scratch.path().join("home");
@@ -130,7 +130,7 @@ fn events_since(data: &Path, at: &mut Seq) -> io::Result<Vec<String>> {
     Ok(events)
 }
 
-/// One line: the kind, the client, the session, and what matters of the event.
+/// One line: the kind, the client, the session, and the main fields of the event.
 fn describe(envelope: &Envelope, event: &Event) -> String {
     let what = match event {
         Event::SessionStarted(it) => format!("SessionStarted {}", it.source),
@@ -166,8 +166,8 @@ pub fn table(rows: &[Row]) -> String {
     lines.collect()
 }
 
-/// The kind of event that a payload must give, by the name of the client's event in its file name. `None` if it is
-/// nothing to record.
+/// The expected kind of event, by the event name in the file name of the payload. `None` if there is nothing to
+/// record.
 pub fn expected_kind(row: &Row) -> Option<&'static str> {
     let has = |name: &str| !row.payload[name].is_null();
     let parts: Vec<&str> = row.file.split('.').collect();
@@ -204,15 +204,15 @@ pub fn expected_kind(row: &Row) -> Option<&'static str> {
     };
     let is_of_subagent = has("parent_agent_id") && row.payload["hook_event_name"] != "SubagentStop";
     match kind {
-        // Before a further request to the model.
+        // Sent before a further request to the model.
         "PromptSubmitted" if row.payload["prompt"] == "" && !has("submitted_prompt") => None,
         "PromptSubmitted" | "SummaryRequested" if is_of_subagent && has("hook_event_name") => None,
         kind => Some(kind),
     }
 }
 
-/// What of the payload is missing in its event: the session, the prompt, the command, the file, the answer. They are
-/// looked up under all names that clients have for them, without the parsers of claude-mem.
+/// The parts of the payload that its event lacks: session, prompt, command, file, answer. They are looked up under
+/// all names that clients use, without the parsers of claude-mem.
 pub fn missing(row: &Row) -> Vec<String> {
     let Some(event) = row.events.last() else { return Vec::new() };
     let first = |paths: &[&str]| {
@@ -252,14 +252,15 @@ pub fn missing(row: &Row) -> Vec<String> {
         wanted.push(if has_error { " failed ".into() } else { String::new() });
     }
     if kind == "SummaryRequested" {
-        let said = first(&["/last_assistant_message", "/turn/outputText", "/tool_info/response"]);
-        wanted.push(in_quotes(said.trim()));
+        let last_message =
+            first(&["/last_assistant_message", "/turn/outputText", "/tool_info/response"]);
+        wanted.push(in_quotes(last_message.trim()));
     }
     let is_missing = |part: &String| !part.is_empty() && !event.contains(part.as_str());
     wanted.into_iter().filter(is_missing).collect()
 }
 
-/// As in the line of an event, without the marks themselves.
+/// As in the line of an event, without the quotation marks.
 fn in_quotes(text: &str) -> String {
     let quoted = format!("{text:?}");
     quoted[1..quoted.len() - 1].to_owned()

@@ -1,5 +1,5 @@
-//! The storm: processes that append, roll, seal, compact and tail a log are killed at random moments, again and
-//! again. At the end every record whose append had returned must be there, once and whole.
+//! The storm: processes that append, roll, seal, compact and tail a log are killed repeatedly at random moments. At
+//! the end every acknowledged record must be there exactly once, undamaged.
 
 use claude_mem_log::{
     Appender, Compactor, Id, Item, KeepAll, Log, Options, Packing, Record, SegmentState, Seq,
@@ -16,40 +16,40 @@ use std::{
     time::Duration,
 };
 
-/// How hard it blows.
+/// Options of a storm.
 #[derive(Debug, Clone)]
 pub struct Storm {
-    /// The program to run the processes with: this one. It is called with the arguments of each role.
+    /// The program that runs the processes: this one. It is called with the arguments of each role.
     pub program: PathBuf,
     /// An empty directory.
     pub dir: PathBuf,
-    /// How many processes are killed.
+    /// Number of processes to kill.
     pub kills: u64,
-    /// Processes that append at the same time.
+    /// Number of processes that append at the same time.
     pub writers: usize,
     /// Seed of the random times.
     pub seed: u64,
 }
 
-/// What one process of the storm does until it is killed.
+/// The role of a process, until it is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Role {
-    /// Appends, and notes what was acknowledged.
+    /// Appends, and notes the acknowledged records.
     Write,
     /// Seals, merges and syncs.
     Maintain,
-    /// Compacts complete segments, alone and two at a time.
+    /// Compacts complete segments, singly and in pairs.
     Compact,
-    /// Reads from the beginning and onwards, and notes what it was given.
+    /// Reads from the beginning and follows, and notes the records it receives.
     Tail,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Processes killed.
     pub kills: u64,
-    /// Records whose append had returned.
+    /// Acknowledged records.
     pub acknowledged: usize,
     /// Records in the log.
     pub records: usize,
@@ -57,31 +57,31 @@ pub struct Outcome {
     pub bytes: u64,
     /// Segments of the log.
     pub segments: usize,
-    /// Acknowledged records that are not there.
+    /// Acknowledged records that are missing.
     pub lost: usize,
-    /// Records that are there more than once.
+    /// Duplicate records.
     pub repeated: usize,
-    /// Records with another content than was written.
+    /// Records with wrong content.
     pub wrong: usize,
-    /// Records in the log that the last tail was not given, or was given twice.
+    /// Records in the log that the last tail did not receive, or received twice.
     pub untailed: usize,
-    /// How often there is something that is no record, by reason.
+    /// Number of places without a record, by reason.
     pub gaps: BTreeMap<&'static str, u64>,
 }
 
 impl Outcome {
-    /// Whether the log kept its word.
+    /// Whether the log kept its guarantees.
     pub fn is_good(&self) -> bool {
         self.lost + self.repeated + self.wrong + self.untailed == 0
     }
 }
 
-/// Segments are rolled all the time.
+/// Small segments, so that they are rolled all the time.
 fn options() -> Options {
     Options { segment_bytes_max: 512 << 10, reserve_bytes: 0, ..Options::default() }
 }
 
-/// Lets it blow.
+/// Runs the storm.
 pub fn storm(storm: &Storm) -> Result<Outcome, Box<dyn Error>> {
     let mut random = Random(storm.seed | 1);
     let roles: Vec<Role> = std::iter::repeat_n(Role::Write, storm.writers)
@@ -108,13 +108,13 @@ pub fn storm(storm: &Storm) -> Result<Outcome, Box<dyn Error>> {
     }
     let log = storm.dir.join("log");
     maintain(&log, &options())?;
-    // Told so, the last tail ends where the log does.
+    // With this flag, the last tail stops at the end of the log.
     fs::write(storm.dir.join("stop"), [])?;
     children.last_mut().ok_or("no processes")?.0.wait()?;
     examine(storm, &log, started)
 }
 
-/// Killed when it is no longer held, so that nothing outlives a storm that fails.
+/// Killed when dropped, so that no process outlives a failed storm.
 struct Process(Child);
 
 impl Process {
@@ -145,7 +145,7 @@ fn start(storm: &Storm, role: Role, number: u64) -> std::io::Result<Child> {
         .spawn()
 }
 
-/// What one process of the storm does. Returns only for the last tail; the others are killed.
+/// Runs the role of one process. Returns only for the last tail; the others are killed.
 pub fn play(role: Role, dir: &Path, number: u64) -> Result<(), Box<dyn Error>> {
     let notes = dir.join("notes").join(format!("{number}.{role:?}"));
     let mut notes = fs::OpenOptions::new().append(true).create_new(true).open(notes)?;
@@ -165,7 +165,7 @@ pub fn play(role: Role, dir: &Path, number: u64) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Rewrites each complete segment a few times, so that those compacted before are met again.
+/// Rewrites each complete segment a few times, so that compacted ones are compacted again.
 fn compact(log: &Path) -> Result<(), Box<dyn Error>> {
     const GENERATIONS_MAX: u32 = 3;
     let Some(compactor) = Compactor::begin(log, &options(), Packing::default())? else {
@@ -188,12 +188,12 @@ fn write(log: &Path, number: u64, notes: &mut fs::File) -> Result<(), Box<dyn Er
     let mut appender = Appender::open(log, options())?;
     let mut random = Random(number << 1 | 1);
     loop {
-        // The identity also says what the content is. Its lowest bits are lost in an id.
+        // The id also determines the content. An id does not hold its lowest bits.
         let seed = random.bits() << 2;
         let id = Id::new(RealDisk.now_us(), seed);
         let payload = payload(id);
         appender.append(&Record { id, kind: 1, schema: 1, codec: 0, payload: &payload })?;
-        // From here on it must never be lost. A note is one small write, so it is there or is not.
+        // From here on it must never be lost. A note is one small write, so it is complete or missing.
         notes.write_all(id.as_bytes())?;
         if random.bits() >> 58 == 0 {
             appender.sync()?;
@@ -220,7 +220,7 @@ fn tail(dir: &Path, log: &Path, notes: &mut fs::File) -> Result<(), Box<dyn Erro
     }
 }
 
-/// Mostly small, up to 64 KB, now and then 2 MB: long enough to be killed in the middle of.
+/// Mostly small, up to 64 KB, occasionally 2 MB: long enough to be killed while writing.
 fn payload(id: Id) -> Vec<u8> {
     let (_, rear) = id.as_bytes().split_last_chunk::<8>().expect("an id has sixteen bytes");
     let mut random = Random(u64::from_le_bytes(*rear) | 1);
@@ -278,7 +278,7 @@ fn ids(bytes: &[u8]) -> Vec<Id> {
     ids.iter().map(|id| Id::from_bytes(*id)).collect()
 }
 
-/// Numbers that look random and are the same in every run (xorshift64*).
+/// A random number generator with a fixed seed (xorshift64*).
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! `claude-mem-tools`: one subcommand for each thing done to claude-mem rather than by it. All of them need Unix.
+//! `claude-mem-tools`: one subcommand per development tool. All of them need Unix.
 
 #[cfg(unix)]
 mod bench;

@@ -1,7 +1,7 @@
-//! How many placeholders redaction leaves in text that holds no secrets, such as source code.
+//! Counts the placeholders that redaction leaves in text without secrets, such as source code.
 //!
-//! Files are sent through the hook, as the output of a tool, and read back from the log: what is counted is what a
-//! user would lose.
+//! Files are sent through the hook, as the output of a tool, and read back from the log, so the count is what a user
+//! would lose.
 
 use std::{
     collections::BTreeMap,
@@ -17,15 +17,15 @@ use claude_mem_events::{Event, Recorded};
 use claude_mem_log::{Item, Log, Options};
 use serde_json::{Map, Value, json};
 
-/// A string of a hook may be this long before it is cut, and some less.
+/// The maximum length of a string in a hook before it is cut, with a margin.
 const PIECE_BYTES_MAX: usize = 200 << 10;
-/// How much one hook is given.
+/// Bytes per hook.
 const HOOK_BYTES_MAX: usize = 1 << 20;
 
-/// What was found in one folder.
+/// The result for one folder.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Files that are text.
+    /// Number of text files.
     pub files: u64,
     /// Their size.
     pub bytes: u64,
@@ -41,7 +41,7 @@ impl Report {
         self.rules.values().sum()
     }
 
-    /// Placeholders in a megabyte of text.
+    /// Placeholders per megabyte of text.
     pub fn per_megabyte(&self) -> f64 {
         self.placeholders() as f64 / (self.bytes as f64 / 1e6).max(f64::MIN_POSITIVE)
     }
@@ -67,8 +67,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// Counts the placeholders that `binary` leaves in the files below `folder` with one of these extensions. Its data goes
-/// to `home`, which must be empty.
+/// Counts the placeholders that `binary` leaves in the files below `folder` with one of these extensions. Its data
+/// goes to `home`, which must be empty.
 pub fn measure(
     binary: &Path,
     home: &Path,
@@ -97,7 +97,7 @@ pub fn measure(
     Ok(report)
 }
 
-/// Texts that wait for the next hook.
+/// Texts for the next hook.
 struct Batch<'a> {
     binary: &'a Path,
     home: &'a Path,
@@ -107,7 +107,7 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Adds a text. What was sent because of that is returned.
+    /// Adds a text. Returns the texts that were sent because of it.
     fn push(&mut self, piece: String) -> Result<Vec<String>, Box<dyn Error>> {
         let is_full = self.bytes + piece.len() > HOOK_BYTES_MAX;
         let sent = if is_full { self.flush()? } else { Vec::new() };
@@ -116,7 +116,7 @@ impl Batch<'_> {
         Ok(sent)
     }
 
-    /// Runs one hook with everything that waits.
+    /// Runs one hook with all waiting texts.
     fn flush(&mut self) -> Result<Vec<String>, Box<dyn Error>> {
         let sent = std::mem::take(&mut self.pieces);
         self.bytes = 0;
@@ -167,7 +167,7 @@ fn files(folder: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>, Box<dyn Err
     Ok(files)
 }
 
-/// The text in pieces that a hook stores whole, cut between lines where there are any.
+/// The text in pieces that a hook stores whole, cut between lines where possible.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -186,7 +186,7 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Every text that hooks stored, in the order in which they were sent.
+/// Every stored text, in the order in which they were sent.
 fn stored(log: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let mut texts = Vec::new();
     let log = Log::open(log, Options::default())?;

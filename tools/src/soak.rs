@@ -1,8 +1,8 @@
 //! The soak: steady load on a worker, through HTTP and hooks, while its memory, descriptors and threads are watched.
 //!
-//! A round is one session told over HTTP, one told by hooks, and some searches; a stream of events is open all the
-//! time. A long soak paces its rounds and looks at the memory of the process. A short one does not, and counts what could
-//! leak: descriptors, threads, and the entries of the worker's own tables.
+//! A round is one session over HTTP, one by hooks, and some searches; an event stream is open all the time. A long
+//! soak paces its rounds and measures the memory of the process. A short one does not, and counts possible leaks: descriptors,
+//! threads, and the entries of the worker's own tables.
 //!
 //! The caches of SQLite and the candidates of a search are bounded, and an empty database does not reach the bounds. So
 //! a long soak first fills the database without pauses. Growth is judged from one minute after that, without mapped
@@ -28,29 +28,29 @@ use serde_json::{Value, json};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// How long the worker may take to come up, or to distill what is pending.
+/// Time limit for the start of the worker, and for distilling all pending events.
 const PATIENCE: Duration = Duration::from_secs(600);
 const PAUSE: Duration = Duration::from_millis(20);
-/// Tool uses of a session told over HTTP.
+/// Tool uses of a session over HTTP.
 const TOOL_USES: usize = 10;
-/// Tool uses of a session told by hooks.
+/// Tool uses of a session by hooks.
 const HOOKS: usize = 3;
 const SEARCHES: usize = 6;
-/// Rounds after which the stream is opened anew, as a browser that is reloaded does.
+/// Rounds after which the stream is reopened, as when a page is reloaded.
 const STREAM_ROUNDS: u32 = 30;
-/// Rounds between two looks during the warm-up.
+/// Rounds between two samples during the warm-up.
 const WARM_UP_SAMPLE_ROUNDS: u32 = 100;
 const WORDS: [&str; 16] = [
     "cart", "till", "parser", "index", "cache", "socket", "lock", "token", "build", "test",
     "error", "page", "session", "route", "query", "field",
 ];
 
-/// What to do.
+/// Options of a soak.
 #[derive(Debug, Clone)]
 pub struct Soak {
     /// The program under test.
     pub binary: PathBuf,
-    /// An empty directory that serves as a home.
+    /// An empty directory, used as the home directory.
     pub home: PathBuf,
     /// Rounds without a pause before the steady load.
     pub warm_up_rounds: u32,
@@ -60,11 +60,11 @@ pub struct Soak {
     pub time_max: Duration,
     /// Minimum duration of a round of steady load.
     pub pace: Duration,
-    /// Rounds between two looks at the worker.
+    /// Rounds between two samples.
     pub sample_rounds: u32,
 }
 
-/// What the worker held at a moment.
+/// The resources of the worker at a moment.
 #[derive(Debug, Clone, Serialize)]
 pub struct Sample {
     /// After which round.
@@ -87,14 +87,14 @@ pub struct Sample {
     pub vectors_mb: f64,
 }
 
-/// What was done, and what the worker held meanwhile.
+/// The load, and the samples.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// Events that were told.
+    /// Events sent.
     pub events: u64,
-    /// Searches that were answered.
+    /// Searches made.
     pub searches: u64,
-    /// Lines of the stream.
+    /// Lines received from the stream.
     pub streamed: u64,
     /// When the steady load began, in seconds since the first round.
     pub steady_from: f64,
@@ -186,8 +186,8 @@ pub fn soak(soak: &Soak, mut sampled: impl FnMut(&Sample)) -> Outcome<Report> {
             drop(stream);
             stream = Stream::open(&worker, &streamed)?;
         }
-        told_over_http(&mut http, round)?;
-        told_by_hooks(soak, round)?;
+        send_over_http(&mut http, round)?;
+        send_by_hooks(soak, round)?;
         report.events += (TOOL_USES + HOOKS + 3) as u64;
         for number in 0..SEARCHES {
             let words = [word(round as usize + number), word(round as usize * 7 + 3 * number)];
@@ -219,7 +219,7 @@ fn filling(number: usize, count: usize) -> String {
     (0..count).map(|index| word(number * 5 + index * index)).collect::<Vec<_>>().join(" ")
 }
 
-fn told_over_http(http: &mut Http, round: u32) -> Outcome<()> {
+fn send_over_http(http: &mut Http, round: u32) -> Outcome<()> {
     let (session, number) = (format!("http-{round}"), round as usize);
     let cwd = format!("/work/project-{}", round % 5);
     let prompt = format!("fix the {} of round {round}", word(number));
@@ -239,7 +239,7 @@ fn told_over_http(http: &mut Http, round: u32) -> Outcome<()> {
     Ok(())
 }
 
-fn told_by_hooks(soak: &Soak, round: u32) -> Outcome<()> {
+fn send_by_hooks(soak: &Soak, round: u32) -> Outcome<()> {
     let hook = |name: &str, mut payload: Value| -> Outcome<()> {
         payload["session_id"] = json!(format!("hook-{round}"));
         payload["cwd"] = json!(soak.home);
@@ -265,7 +265,7 @@ fn told_by_hooks(soak: &Soak, round: u32) -> Outcome<()> {
     hook("summary", json!({"hook_event_name": "Stop", "last_assistant_message": "Done."}))
 }
 
-/// The program in the home of the soak.
+/// The program with the home directory of the soak.
 fn command(soak: &Soak, arguments: &[&str]) -> Command {
     let mut command = Command::new(&soak.binary);
     command.args(arguments).env_clear().env("HOME", &soak.home).env("PATH", "/usr/bin:/bin");
@@ -274,7 +274,7 @@ fn command(soak: &Soak, arguments: &[&str]) -> Command {
     command
 }
 
-/// A worker that is killed when it is no longer needed.
+/// A worker that is killed when this is dropped.
 struct Worker {
     child: Child,
     data: PathBuf,
@@ -303,7 +303,7 @@ impl Worker {
         Ok(Http { answers: BufReader::new(stream), host, token: token.to_owned() })
     }
 
-    /// Waits until nothing is pending, and looks.
+    /// Waits until nothing is pending, and takes a sample.
     fn sample(&self, http: &mut Http, round: u32, elapsed: Duration) -> Outcome<Sample> {
         let tables = wait_for("a worker without work", || {
             let health = http.ask("GET", "/health", None).ok()?;
@@ -317,7 +317,7 @@ impl Worker {
             let value = line.and_then(|line| line.split_whitespace().nth(1));
             Ok(value.ok_or("the system tells what a process takes")?.parse()?)
         };
-        // Some descriptors are open for a moment only, such as those of a look at the log.
+        // Some descriptors are open for a moment only, such as those of a read of the log.
         let descriptors = || Ok(fs::read_dir(format!("{place}/fd"))?.count());
         let looks: Outcome<Vec<usize>> = (0..20).map(|_| descriptors()).collect();
         Ok(Sample {
@@ -367,7 +367,7 @@ impl Http {
         Ok(self.answers.get_mut().write_all(request.as_bytes())?)
     }
 
-    /// Makes one request, and reads the answer, which must be a good one.
+    /// Sends one request and reads the response, which must be a success.
     fn ask(&mut self, method: &str, path: &str, body: Option<&Value>) -> Outcome<Value> {
         self.send(method, path, &body.map(Value::to_string).unwrap_or_default())?;
         let mut status = String::new();
@@ -392,11 +392,11 @@ impl Http {
     }
 }
 
-/// A stream that somebody listens to until this is dropped.
+/// An event stream that is read until this is dropped.
 struct Stream(TcpStream);
 
 impl Stream {
-    /// Opens one, and counts its lines.
+    /// Opens a stream, and counts its lines.
     fn open(worker: &Worker, lines: &Arc<AtomicU64>) -> Outcome<Self> {
         let mut http = worker.http()?;
         http.send("GET", "/stream", "")?;

@@ -1,7 +1,7 @@
-//! A storm of events through `worker.sock`, and whether all of them become memory.
+//! A storm of events through `worker.sock`, and the check that all of them are indexed.
 //!
-//! Programs send lines to one worker as fast as it takes them, while the worker folds what they send. At the end
-//! the log and the tables must hold the same events: each that was acknowledged, each once.
+//! Clients send lines to one worker as fast as it accepts them, while it indexes them. At the end the log and the
+//! tables must contain the same events: each acknowledged one exactly once.
 
 use std::{
     collections::HashSet,
@@ -21,20 +21,20 @@ use claude_mem_log::{Log, Options};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 
-/// How much is sent, and by how many.
+/// Options of the storm.
 #[derive(Debug, Clone)]
 pub struct SocketStorm {
     /// The `claude-mem` program.
     pub program: PathBuf,
     /// An empty directory, used as the home directory.
     pub home: PathBuf,
-    /// How many events are sent.
+    /// Number of events to send.
     pub events: u64,
-    /// How many programs send at the same time.
+    /// Number of concurrent clients.
     pub connections: u64,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Events that the worker acknowledged.
@@ -43,9 +43,9 @@ pub struct Outcome {
     pub in_log: usize,
     /// Events in the tables.
     pub in_tables: usize,
-    /// Events in the log that are not in the tables, or the other way round.
+    /// Events in the log that are not in the tables, or vice versa.
     pub different: usize,
-    /// Damaged places, as the tables have them.
+    /// Damaged places, according to the tables.
     pub gaps: u64,
 }
 
@@ -56,13 +56,13 @@ impl Outcome {
     }
 }
 
-/// Lines that a program sends before it waits for answers.
+/// Lines that a client pipelines.
 const PIPELINED: u64 = 64;
-/// How long the worker may take to start, and to fold what is left at the end.
+/// Time limit for the start of the worker, and for indexing all events.
 const PATIENCE: Duration = Duration::from_secs(900);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Sends everything, waits until it is folded, stops the worker and compares.
+/// Sends everything, waits until it is indexed, stops the worker and compares.
 pub fn storm(storm: &SocketStorm) -> Result<Outcome, Box<dyn Error>> {
     let data = storm.home.join(".claude-mem");
     let mut worker = start(storm)?;
@@ -91,7 +91,7 @@ pub fn storm(storm: &SocketStorm) -> Result<Outcome, Box<dyn Error>> {
     compare(&data, acknowledged.into_inner())
 }
 
-/// Killed if it is still there when it is no longer held.
+/// Killed when dropped.
 struct Worker(Child);
 
 impl Drop for Worker {
@@ -147,8 +147,8 @@ fn send(
     Ok(())
 }
 
-/// Mostly some hundred bytes; one in a hundred is longer than several pages of memory, which makes it likely to
-/// be seen half written.
+/// Mostly some hundred bytes; one in a hundred is longer than several memory pages, which makes a partial read
+/// likely.
 fn text(number: u64, event: u64) -> String {
     let mixed = (number << 32 | event).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     let len = if mixed.is_multiple_of(100) { 8_000 + mixed % 20_000 } else { 20 + mixed % 500 };

@@ -1,4 +1,4 @@
-//! `claude-mem-tools bench --quick`: everything that is measured runs. Nothing is asserted about time.
+//! `claude-mem-tools bench --quick`: every benchmark runs. Nothing is asserted about time.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test may fail by panicking")]
 

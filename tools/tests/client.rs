@@ -1,4 +1,4 @@
-//! The real Claude Code client against the scripted model: the ground that end-to-end tests stand on.
+//! The real Claude Code client with the scripted model, the basis of end-to-end tests.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 const CONTEXT: &str = "Last week the parser was rewritten.";
 
-/// A client whose every hook adds its stdin to a file, and whose first one also brings context.
+/// A client whose hooks append their stdin to a file; the first one also gives context.
 struct Hooked {
     client: Client,
     payloads: PathBuf,
@@ -37,7 +37,7 @@ impl Hooked {
         Self { client, payloads }
     }
 
-    /// The payloads of an event, in no particular order: parallel tools have none.
+    /// The payloads of an event, in no particular order, because of parallel tools.
     fn payloads(&self, event: &str) -> Vec<Value> {
         let files = fs::read_dir(&self.payloads).unwrap().map(|entry| entry.unwrap().path());
         let of_event = files.filter(|path| name(path).starts_with(&format!("{event}.")));
@@ -50,7 +50,7 @@ impl Hooked {
         payloads.remove(0)
     }
 
-    /// What was used of this tool, by the id of the call.
+    /// The uses of this tool, by the id of the call.
     fn used(&self, tool: &str) -> Vec<Value> {
         let mut used = self.payloads("PostToolUse");
         used.retain(|payload| payload["tool_name"] == tool);
@@ -59,7 +59,7 @@ impl Hooked {
     }
 }
 
-/// Whole payloads into files of their own, since hooks of parallel tools run at the same time.
+/// One file per payload, since hooks of parallel tools run at the same time.
 const RECORD: &str = r#"
 file=$(mktemp "$1/$2.XXXXXX") && cat >"$file"
 [ "$2" != SessionStart ] || cat <<'END'
@@ -81,7 +81,7 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap().to_string_lossy().into_owned()
 }
 
-/// Panics with the reason when the client cannot be had: a test that cannot run has not passed.
+/// Panics with the reason if the client cannot be installed: a test that cannot run has not passed.
 fn client(server: &Server) -> Client {
     Client::new(&server.url()).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -98,7 +98,7 @@ fn bash(command: &str) -> (&'static str, Value) {
     ("Bash", json!({"command": command, "description": "scripted"}))
 }
 
-/// A session with one tool, with several at once, with one that fails, and a last word.
+/// A session with one tool, with several at once, with a failing one, and a last message.
 fn conversation(file: &str) -> Script {
     Script::new()
         .then(Answer::tools([bash("echo hi; pwd; echo oops >&2")]))
@@ -200,7 +200,7 @@ fn an_error_of_the_model_is_a_result_with_its_status() {
     assert_eq!(server.requests().len(), 2, "the first try and one more");
 }
 
-/// The client asks again for a stream as long as it may retry, and at last without streaming.
+/// The client repeats the streaming request as long as it may retry, and then requests without streaming.
 #[test]
 fn a_broken_stream_is_requested_again() {
     for (broken, retries, second_is_streamed) in [
@@ -245,7 +245,7 @@ fn other_commands_of_the_client_run_in_the_same_world() {
     assert!(server.requests().is_empty());
 }
 
-/// The way an observer runs it: no tools, no settings, messages on stdin.
+/// As a provider runs it: no tools, no settings, messages on stdin.
 #[test]
 fn as_a_child_process_it_reads_messages_from_stdin_and_sends_no_tools() {
     let server = Server::start(Script::new().then(Answer::text("<skip/>"))).unwrap();

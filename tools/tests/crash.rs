@@ -1,4 +1,4 @@
-//! The storm, in the size that runs with the other tests: 500 kills, or as many as asked for.
+//! The storm, in the size for CI: 500 kills, or the given number.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 

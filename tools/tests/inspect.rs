@@ -1,4 +1,4 @@
-//! `claude-mem-tools inspect`, run as a program on logs made here.
+//! `claude-mem-tools inspect`, run on logs that are created here.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test may fail by panicking")]
 

@@ -1,7 +1,7 @@
-//! The top-level modules of a crate do not depend on each other in a circle.
+//! The top-level modules of a crate have no dependency cycles.
 //!
-//! Cargo forbids cycles between crates, nothing forbids them within one. The paths that code names
-//! (`crate::x`, `super::x`, and names that the crate root re-exports) give the graph. Tests do not count.
+//! Cargo forbids cycles between crates, but not within one. The paths in the code (`crate::x`, `super::x`, and names
+//! that the crate root re-exports) form the graph. Tests do not count.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::{
@@ -12,7 +12,7 @@ use std::{
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// The crates that are checked, by their root files.
+/// The root files of the checked crates.
 const CRATES: &[&str] = &[
     "log/src/lib.rs",
     "log/events/src/lib.rs",
@@ -87,7 +87,7 @@ fn a_planted_cycle_is_found() {
     }
 }
 
-/// Which top-level module names which others.
+/// The dependencies of each top-level module.
 fn module_graph(root: &Path) -> Graph {
     let text = without_comments_and_tests(&fs::read_to_string(root).unwrap());
     let modules: BTreeSet<String> = text
@@ -122,7 +122,7 @@ fn module_graph(root: &Path) -> Graph {
     graph
 }
 
-/// The files of a top-level module, each with its depth: how many `super` lead from it to the root.
+/// The files of a top-level module, each with its depth: the number of `super` to the root.
 fn files_of(dir: &Path, module: &str) -> Vec<(PathBuf, usize)> {
     let mut files = Vec::new();
     let file = dir.join(format!("{module}.rs"));
@@ -147,7 +147,7 @@ fn files_of(dir: &Path, module: &str) -> Vec<(PathBuf, usize)> {
     files
 }
 
-/// The first step below the crate root of every path that names it.
+/// The first step below the crate root of every path.
 fn names_below_root(text: &str, depth: usize) -> Vec<String> {
     let mut names = Vec::new();
     let root = "super::".repeat(depth);
@@ -179,7 +179,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Every path that a `use` brings in, step by step, without aliases.
+/// Every path that a `use` imports, step by step, without aliases.
 fn used_paths(text: &str) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     for statement in text.split(';') {
@@ -200,7 +200,7 @@ fn expand(tree: &str, before: &[String], paths: &mut Vec<Vec<String>>) {
         .map_or((tree, None), |(head, rest)| (head, Some(rest.trim_end().trim_end_matches('}'))));
     let mut path = before.to_vec();
     path.extend(head.split("::").map(str::trim).filter(|step| !step.is_empty()).map(|step| {
-        // The alias is what others see.
+        // The alias is the name for others.
         step.split(" as ").last().unwrap().to_owned()
     }));
     let Some(group) = group else { return paths.push(path) };
@@ -221,7 +221,7 @@ fn expand(tree: &str, before: &[String], paths: &mut Vec<Vec<String>>) {
     }
 }
 
-/// Leaves out comments and every item or statement under `#[cfg(test)]`.
+/// Removes comments and every item or statement under `#[cfg(test)]`.
 fn without_comments_and_tests(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(|line| line.split("//").next().unwrap()).collect();
     let mut kept = String::new();

@@ -1,4 +1,4 @@
-//! The model server spoken to in plain HTTP, so that a fault of the wire is seen without any client.
+//! The model server over plain HTTP, so that protocol errors are found without any client.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -294,10 +294,10 @@ fn rules_come_before_steps_and_an_exhausted_script_is_an_error() {
             .then(Answer::text("two")),
     )
     .unwrap();
-    let said = |text: &str| ask(&server, text).json()["content"][0]["text"].clone();
-    assert_eq!(said("hi"), "one");
-    assert_eq!(said("the summary, please"), "rule");
-    assert_eq!(said("hi"), "two");
+    let reply_to = |text: &str| ask(&server, text).json()["content"][0]["text"].clone();
+    assert_eq!(reply_to("hi"), "one");
+    assert_eq!(reply_to("the summary, please"), "rule");
+    assert_eq!(reply_to("hi"), "two");
     let mut with_result = question("");
     with_result["messages"][0]["content"] =
         json!([{"type": "tool_result", "tool_use_id": "t", "content": "out"}]);
@@ -396,7 +396,7 @@ fn send(server: &Server, path: &str, body: &Value) -> TcpStream {
     connection
 }
 
-/// All bytes that come back until the connection ends.
+/// All bytes until the connection closes.
 fn raw(server: &Server, path: &str, body: &Value) -> String {
     let mut all = String::new();
     send(server, path, body).read_to_string(&mut all).unwrap();

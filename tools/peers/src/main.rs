@@ -1,8 +1,8 @@
-//! Other logs, filled and read in the same way as ours, each with the settings that suit it best here.
+//! Other log engines, filled and read in the same way as ours, each with its best settings.
 //!
-//! `claude-mem-peers fill ENGINE DIR RECORDS BYTES` makes a log; `claude-mem-peers read ENGINE DIR` opens
-//! it and reads every payload, with every check that the engine can make, and prints `NANOSECONDS
-//! RECORDS BYTES`. The time is taken inside, so that starting this program does not count.
+//! `claude-mem-peers fill ENGINE DIR RECORDS BYTES` creates a log. `claude-mem-peers read ENGINE DIR` opens it, reads
+//! every payload with every check of the engine, and prints `NANOSECONDS RECORDS BYTES`. The time does not include
+//! the start of this program.
 
 mod commitlog;
 mod fjall;
@@ -10,7 +10,7 @@ mod okaywal;
 
 use std::{env, error::Error, path::Path, process::ExitCode, time::Instant};
 
-/// What was read.
+/// The totals of a read.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sum {
     pub(crate) records: u64,
@@ -27,9 +27,9 @@ impl Sum {
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 
 trait Peer {
-    /// Makes a log of these payloads.
+    /// Creates a log with these payloads.
     fn fill(&self, dir: &Path, payloads: &mut dyn Iterator<Item = Vec<u8>>) -> Outcome<()>;
-    /// Opens it, and reads and checks everything.
+    /// Opens the log, and reads and checks all records.
     fn read(&self, dir: &Path) -> Outcome<Sum>;
 }
 
@@ -71,7 +71,7 @@ fn run(words: &[&str]) -> Outcome<()> {
     }
 }
 
-/// Bytes that no compression makes smaller: xorshift.
+/// Incompressible bytes (xorshift).
 fn payloads(records: u64, bytes: usize) -> impl Iterator<Item = Vec<u8>> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut word = move || {

@@ -12,7 +12,7 @@ use std::{
 
 pub(crate) struct Okaywal;
 
-/// Each entry is synced, so that filling takes many records to an entry.
+/// Each entry is synced, so many records go into one entry.
 const BATCH: usize = 4096;
 
 impl Peer for Okaywal {
@@ -34,14 +34,14 @@ impl Peer for Okaywal {
         let sum = Arc::clone(&adding.sum);
         let log = open(dir, adding)?;
         let sum = *sum.lock().unwrap_or_else(PoisonError::into_inner);
-        // Closing is not part of reading, and would give the log's space back.
+        // Closing is not part of reading, and would release the log's space.
         std::mem::forget(log);
         Ok(sum)
     }
 }
 
 fn open(dir: &Path, adding: Adding) -> io::Result<WriteAheadLog> {
-    // One file that is never given back, and a buffer as large as ours.
+    // One file that is never released, and a buffer as large as ours.
     let never = u64::MAX;
     Configuration::default_for(dir)
         .checkpoint_after_bytes(never)
@@ -49,7 +49,7 @@ fn open(dir: &Path, adding: Adding) -> io::Result<WriteAheadLog> {
         .open(adding)
 }
 
-/// Adds up what is recovered, into one buffer.
+/// Adds up the recovered entries, with one buffer.
 #[derive(Debug, Default)]
 struct Adding {
     sum: Arc<Mutex<Sum>>,

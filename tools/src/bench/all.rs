@@ -1,4 +1,4 @@
-//! One table of every figure that was promised, beside what the table before it said.
+//! One table of all figures with a bound, next to the previous results.
 
 use std::{collections::BTreeMap, fmt::Write, fs, path::Path};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{GROUPS, Outcome};
 
-/// The name of its files.
+/// The file name of the table, without its extension.
 const NAME: &str = "all";
 
 /// One bound and its result.
@@ -18,12 +18,12 @@ struct Line {
     target: String,
     reached: String,
     is_met: bool,
-    /// What the last table said, if it had the figure.
+    /// The result in the previous table, if it had this figure.
     #[serde(default)]
     before: Option<String>,
 }
 
-/// Draws the table from the reports kept in `dir`, puts it beside the last one, and keeps it there.
+/// Renders the table from the reports in `dir`, compares it with the previous one, and saves it there.
 pub(crate) fn draw(dir: &Path) -> Outcome<String> {
     let before: Vec<Line> = match fs::read_to_string(dir.join(format!("{NAME}.json"))) {
         Ok(kept) => serde_json::from_str(&kept)?,
@@ -48,7 +48,7 @@ pub(crate) fn draw(dir: &Path) -> Outcome<String> {
     Ok(text)
 }
 
-/// The figures of a report that were to reach something.
+/// The figures of a report that have a bound.
 fn judged(group: &str, report: &Value) -> Vec<Line> {
     let figures = report["figures"].as_array().map(Vec::as_slice).unwrap_or_default();
     let line = |figure: &Value| {

@@ -1,4 +1,4 @@
-//! What distilling costs in tokens: whole turns against one call for each tool use.
+//! Tokens for distilling: whole turns compared with one call per tool use.
 
 use super::{Figure, Group, Outcome, Row, Scratch, Settings, Verdict};
 use claude_mem_tools::model::{Answer, Request, Server};
@@ -23,14 +23,14 @@ pub(super) const GROUP: Group = Group {
     figures: &[("tokens", measure)],
 };
 
-/// Of English and code a token is about four bytes.
+/// A token of English text or code has about four bytes.
 const TOKEN_BYTES: usize = 4;
 
-/// As models write them.
+/// Typical replies of a model.
 const OBSERVATION_BYTES: usize = 700;
 const SUMMARY_BYTES: usize = 900;
 
-/// Sessions that the real client was recorded in.
+/// Recorded sessions of the real client.
 const RECORDED: [&str; 4] = ["tools_basic", "tools_failing", "parallel_tools", "big_output"];
 
 fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
@@ -106,13 +106,13 @@ fn sessions() -> Outcome<Vec<(&'static str, Session)>> {
     Ok(sessions)
 }
 
-/// What hooks are given in a session, in order.
+/// The hook payloads of a session, in order.
 #[derive(Debug, Default)]
 struct Session {
     payloads: Vec<(&'static str, Value)>,
 }
 
-/// What a model was sent and sent back.
+/// Bytes sent to a model, and received.
 struct Sent {
     calls: usize,
     tokens: usize,
@@ -148,7 +148,7 @@ impl Session {
         self.payloads.iter().filter(|(hook, _)| *hook == "save").count()
     }
 
-    /// Takes the session in and has it distilled: at its end, or after each tool use.
+    /// Records the session and distills it: at its end, or after each tool use.
     fn ask(&self, home: &Path, after_each: bool) -> Outcome<Sent> {
         fs::create_dir_all(home)?;
         let tools_seen = Arc::new(AtomicUsize::new(0));
@@ -159,7 +159,7 @@ impl Session {
             payload["session_id"] = json!("measured");
             payload["cwd"] = json!(home);
             if let Some(object) = payload.as_object_mut() {
-                // The turn is the session's only one.
+                // The turn is the only one in the session.
                 object.remove("prompt_id");
             }
             if *hook == "save" {
@@ -196,7 +196,7 @@ impl Session {
                     let message = payload["last_assistant_message"].as_str().unwrap_or_default();
                     (message.len(), SUMMARY_BYTES)
                 }
-                // Told with the first tool use of its turn.
+                // Sent with the first tool use of its turn.
                 _ => {
                     history += payload["prompt"].as_str().unwrap_or_default().len();
                     continue;
@@ -227,12 +227,12 @@ impl Sent {
 
 const SKIP: &str = "<skip/>";
 
-/// An observation for every third tool use, and a summary where one is asked for.
+/// An observation for every third tool use, and a summary if requested.
 fn reply(request: &Request, tools_seen: &AtomicUsize) -> String {
     let text = request.last_user_text();
     let tools = text.matches("<tool name=").count();
     let before = tools_seen.fetch_add(tools, Ordering::SeqCst);
-    let told = (before..before + tools).filter(|number| number % 3 == 0).count();
+    let observations = (before..before + tools).filter(|number| number % 3 == 0).count();
     let long = |bytes: usize| "x".repeat(bytes);
     let narrative = long(OBSERVATION_BYTES - 70);
     let observation =
@@ -240,7 +240,7 @@ fn reply(request: &Request, tools_seen: &AtomicUsize) -> String {
     let completed = long(SUMMARY_BYTES - 45);
     let summary = format!("<summary><completed>{completed}</completed></summary>");
     let is_over = text.contains("The turn is over");
-    match observation.repeat(told) + if is_over { &summary } else { "" } {
+    match observation.repeat(observations) + if is_over { &summary } else { "" } {
         nothing if nothing.is_empty() => SKIP.to_owned(),
         reply => reply,
     }

@@ -1,4 +1,4 @@
-//! Compacting a gigabyte of log, against copying it.
+//! Compaction of a gigabyte of log, compared with copying it.
 
 use super::{
     Contestant, Figure, Group, Outcome, Row, Samples, Scratch, Settings, Verdict, contest, time,
@@ -17,7 +17,7 @@ pub(crate) const GROUP: Group = Group {
     figures: &[("speed", speed)],
 };
 
-/// What was measured, for the figures made of it.
+/// The measurements that the figures share.
 struct Measured {
     bytes: u64,
     bytes_after: u64,
@@ -27,10 +27,10 @@ struct Measured {
 }
 
 const LIMIT_MB: f64 = 100.0;
-/// As many as `claude-mem compact` uses.
+/// As in `claude-mem compact`.
 const THREADS: usize = 3;
 const TIME_US: u64 = 1_763_000_000_000_000;
-/// So that a tool use has 4 KB on average, which is what hooks are measured with.
+/// Tool uses have 4 KB on average, as in the figures of hooks.
 const LINES: u64 = 157;
 
 fn speed(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
@@ -138,7 +138,7 @@ fn figures(measured: &Measured) -> Vec<Figure> {
     ]
 }
 
-/// Tool uses of some kilobytes, much alike and yet not the same, until there are so many bytes.
+/// Tool uses of some kilobytes, similar but not equal, up to this many bytes.
 fn fill(dir: &Path, bytes: u64) -> Outcome<()> {
     let mut appender = Appender::open(dir, Options::default())?;
     let (mut written, mut number) = (0, 0_u64);
@@ -217,18 +217,18 @@ fn read(dir: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// The most memory that a process of its own had, in megabytes.
+/// The peak memory of a child process, in megabytes.
 fn peak(dir: &Path) -> Outcome<f64> {
     let output = Command::new(env::current_exe()?)
         .args(["bench", "--child", "compact"])
         .arg(dir)
         .output()?;
     let text = String::from_utf8(output.stdout)?;
-    let kilobytes: f64 = text.trim().parse().map_err(|_| format!("the child said {text:?}"))?;
+    let kilobytes: f64 = text.trim().parse().map_err(|_| format!("the child printed {text:?}"))?;
     Ok(kilobytes / 1024.0)
 }
 
-/// Compacts the log in `dir`, and prints the most memory that took.
+/// Compacts the log in `dir`, and prints its peak memory.
 pub(super) fn child(words: &[&str]) -> Outcome<()> {
     let [dir] = words else { return Err("compact DIR".into()) };
     compact(Path::new(dir))?;

@@ -1,12 +1,12 @@
-//! Taking turns: every contestant once in each round, so that noise meets all of them.
+//! Contestants take turns: each runs once per round, so that noise affects all of them.
 
 use super::Outcome;
 use std::time::{Duration, Instant};
 
-/// Something to be measured beside others.
+/// One contestant.
 pub(crate) struct Contestant<'a> {
     pub(crate) name: String,
-    /// Does it once, and says how long it took: preparing and clearing up do not count.
+    /// Runs it once, and returns the time without preparation and cleanup.
     pub(crate) turn: Box<dyn FnMut() -> Outcome<Duration> + 'a>,
 }
 
@@ -19,11 +19,11 @@ impl<'a> Contestant<'a> {
     }
 }
 
-/// How long one contestant took, turn by turn.
+/// The times of one contestant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Samples {
     pub(crate) name: String,
-    /// In order of length.
+    /// Sorted.
     times: Vec<Duration>,
 }
 
@@ -34,7 +34,7 @@ impl Samples {
         Self { name, times }
     }
 
-    /// The fastest turn: the one with the least noise in it.
+    /// The fastest turn, which has the least noise.
     pub(crate) fn min(&self) -> Duration {
         self.times[0]
     }
@@ -43,7 +43,7 @@ impl Samples {
         self.times[self.times.len() / 2]
     }
 
-    /// The turn that this share of all is not slower than.
+    /// The time that this share of the turns does not exceed.
     pub(crate) fn at(&self, share: f64) -> Duration {
         self.times[((self.times.len() - 1) as f64 * share) as usize]
     }
@@ -53,7 +53,7 @@ impl Samples {
         self.times[self.times.len() - 1]
     }
 
-    /// How many times longer than `other` it takes, by the fastest turns.
+    /// The ratio to `other`, by the fastest turns.
     pub(crate) fn times_min(&self, other: &Self) -> f64 {
         self.min().as_secs_f64() / other.min().as_secs_f64()
     }
@@ -64,9 +64,9 @@ impl Samples {
     }
 }
 
-/// Lets all contestants take `rounds` turns, each round beginning with another one.
+/// Runs `rounds` rounds, each starting with another contestant.
 pub(crate) fn contest(rounds: u64, contestants: &mut [Contestant<'_>]) -> Outcome<Vec<Samples>> {
-    // What was made to be measured is written back first, so that nobody's turn pays for it.
+    // Prepared data is written back first, so that no turn pays for it.
     rustix::fs::sync();
     let count = contestants.len();
     let mut times = vec![Vec::new(); count];

@@ -1,4 +1,4 @@
-//! The figures of embedding: how long a text takes, and how much memory.
+//! The figures of embedding: time per text, and memory.
 
 use std::{
     fs,
@@ -119,7 +119,7 @@ fn model_file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../src/model/arctic-embed-s.bin")
 }
 
-/// How long this thread has run.
+/// The processor time of this thread.
 fn processor_time() -> Outcome<Duration> {
     let statistics = fs::read_to_string("/proc/thread-self/schedstat")?;
     let nanos = statistics.split(' ').next().ok_or("no statistics")?;

@@ -1,4 +1,4 @@
-//! Bringing in what people have: the memory of the TypeScript claude-mem, and Claude Code's own transcripts.
+//! Imports: the memory of the TypeScript claude-mem, and Claude Code's own transcripts.
 
 use super::{Contestant, Figure, Group, Outcome, Row, Samples, Scratch, Settings, Verdict};
 use super::{binary, contest, report::show, time};
@@ -18,10 +18,10 @@ pub(super) const GROUP: Group = Group {
     figures: &[("rows", rows), ("transcripts", transcripts)],
 };
 
-/// What people write and tools say.
+/// Sample text of users and tools.
 const PROSE: &str = "The log is read in order and folded into rows; a damaged record costs itself alone, and reading \
     goes on behind it. Whoever fills a segment rolls it, and the next hook writes to the new one.";
-/// What tools print: this very file, for want of another.
+/// Sample output of tools: this file.
 const CODE: &str = include_str!("import.rs");
 
 /// A hundred thousand rows of the TypeScript claude-mem's database.
@@ -73,7 +73,7 @@ fn described(one: &Samples, speed: String) -> Row {
     Row::new(&one.name, vec![show(one.min()), show(one.median()), speed])
 }
 
-/// The whole command, and the same without recording anything, each into a home of its own.
+/// The whole command, and a dry run, each in a new home directory.
 fn measure(
     settings: &Settings,
     scratch: &Scratch,
@@ -147,7 +147,7 @@ fn make_database(path: &Path, rows: u64) -> Outcome<()> {
     Ok(filling.commit()?)
 }
 
-/// Writes sessions until there are this many bytes; gives how many there are.
+/// Writes sessions up to this many bytes; returns the actual number.
 fn make_transcripts(dir: &Path, bytes_min: u64) -> Outcome<u64> {
     let mut bytes = 0;
     for session in 0.. {
@@ -188,16 +188,15 @@ impl Transcript {
             ]});
             lines.push(self.line("assistant", &used, turn, None));
             let from = (self.lines as usize * 977) % (CODE.len() / 2);
-            let said: String = CODE.chars().skip(from).collect();
+            let content: String = CODE.chars().skip(from).collect();
             let answered = json!({"role": "user", "content": [
-                {"type": "tool_result", "tool_use_id": id, "content": said},
+                {"type": "tool_result", "tool_use_id": id, "content": content},
             ]});
-            let result =
-                json!({"type": "text", "file": {"filePath": input["file_path"], "content": said}});
+            let result = json!({"type": "text", "file": {"filePath": input["file_path"], "content": content}});
             lines.push(self.line("user", &answered, turn, Some(result)));
         }
-        let said = json!({"role": "assistant", "content": [{"type": "text", "text": PROSE}]});
-        lines.push(self.line("assistant", &said, turn, None));
+        let message = json!({"role": "assistant", "content": [{"type": "text", "text": PROSE}]});
+        lines.push(self.line("assistant", &message, turn, None));
         lines
     }
 

@@ -1,8 +1,8 @@
-//! The machine, described without names.
+//! A description of the machine, without names.
 
 use std::{fs, path::Path, thread};
 
-/// Processors, memory, system, the file system that `dir` is on, and how busy it is, in one line.
+/// Processors, memory, system, the file system of `dir`, and the load, in one line.
 pub(crate) fn describe(dir: &Path) -> String {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let arch = std::env::consts::ARCH;
@@ -14,14 +14,13 @@ pub(crate) fn describe(dir: &Path) -> String {
     format!("{cores} processors ({arch}{}){memory}, {system}, {file_system}{load}", features())
 }
 
-/// How many processes wanted to run in the last minute, on average: more than there are processors, and
-/// every time here is also somebody else's.
+/// The average number of runnable processes in the last minute. If it exceeds the processors, all times are affected.
 fn load() -> Option<String> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     Some(text.split_whitespace().next()?.to_owned())
 }
 
-/// What the checksums and hashes make use of.
+/// The CPU features that checksums and hashes use.
 fn features() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let flags = text.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
@@ -37,14 +36,14 @@ fn memory_gb() -> Option<u64> {
     Some((kilobytes + (1 << 19)) >> 20)
 }
 
-/// The first two numbers of the system's release: what follows them names builds.
+/// The first two numbers of the system's release: the rest names builds.
 fn release() -> Option<String> {
     let text = fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
     let mut numbers = text.trim().split(['.', '-']);
     Some(format!("{}.{}", numbers.next()?, numbers.next()?))
 }
 
-/// The kind of the file system, from the longest mount point that `dir` is below.
+/// The type of the file system, from the longest mount point above `dir`.
 fn file_system(dir: &Path) -> Option<String> {
     let dir = dir.canonicalize().ok()?;
     let mounts = fs::read_to_string("/proc/mounts").ok()?;

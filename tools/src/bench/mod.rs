@@ -1,8 +1,8 @@
-//! Measuring: groups of figures, each figure a comparison made within one run.
+//! Benchmarks: groups of figures, each a comparison within one run.
 //!
-//! The machines this runs on are shared and noisy, so no figure is a time by itself. Whatever is compared
-//! takes turns, round after round, and what counts is the ratio of the fastest turns (and, beside it, of
-//! the median ones). A group is one file with a function, and one line in [`GROUPS`].
+//! The machines are shared and noisy, so no figure is an absolute time. Contestants take turns, round after round;
+//! the ratio of the fastest turns counts, and that of the medians is shown. A group is one file with a function, and
+//! one line in [`GROUPS`].
 
 pub(crate) mod all;
 mod ask;
@@ -34,15 +34,15 @@ pub(crate) use scratch::Scratch;
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Figures that belong together.
+/// A group of figures.
 pub(crate) struct Group {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    /// The figures, by the names that `--only` takes.
+    /// The figures, by their names for `--only`.
     pub(crate) figures: &'static [(&'static str, Measure)],
 }
 
-/// Works out one figure, or a few that need the same preparation.
+/// Measures one figure, or a few that need the same preparation.
 pub(crate) type Measure = fn(&Settings, &Scratch) -> Outcome<Vec<Figure>>;
 
 /// Every group.
@@ -61,19 +61,19 @@ pub(crate) const GROUPS: &[Group] = &[
     embed::GROUP,
 ];
 
-/// How to measure.
+/// Options of a benchmark.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// Tiny sizes, to see that everything runs. The figures mean nothing.
+    /// Tiny sizes, to check that everything runs. The figures mean nothing.
     pub(crate) quick: bool,
-    /// Whether other engines are measured beside ours, which takes a minute to build.
+    /// Whether other engines are measured, too, which takes a minute to build.
     pub(crate) peers: bool,
-    /// Files to be used as samples of what is recorded, besides our own source code.
+    /// Files used as samples of recorded content, besides our own source code.
     pub(crate) samples: Option<std::path::PathBuf>,
 }
 
 impl Settings {
-    /// One of two sizes.
+    /// Chooses one of two sizes.
     pub(crate) fn size(&self, full: u64, quick: u64) -> u64 {
         if self.quick { quick } else { full }
     }
@@ -106,7 +106,7 @@ pub(crate) fn run(
     Ok(report)
 }
 
-/// The binary to be measured: the one beside this program, or the one that is named.
+/// The binary to measure: the given one, or the one next to this program.
 pub(crate) fn binary() -> Outcome<PathBuf> {
     let named = env::var_os("CLAUDE_MEM_BINARY").map(PathBuf::from);
     let found = named.unwrap_or(env::current_exe()?.with_file_name("claude-mem"));
@@ -121,7 +121,7 @@ pub(crate) fn binary() -> Outcome<PathBuf> {
     }
 }
 
-/// Runs what a figure needs in a process of its own: `bench child …`.
+/// Runs a part of a figure in a child process: `bench child …`.
 pub(crate) fn child(words: &[String]) -> Outcome<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
@@ -132,7 +132,7 @@ pub(crate) fn child(words: &[String]) -> Outcome<()> {
     }
 }
 
-/// Keeps a report as Markdown, for people, and as JSON.
+/// Saves a report as Markdown and as JSON.
 pub(crate) fn write(report: &Report, dir: &Path) -> Outcome<()> {
     fs::create_dir_all(dir)?;
     fs::write(dir.join(format!("{}.md", report.group)), report.to_string())?;

@@ -1,4 +1,4 @@
-//! What was measured, as Markdown and as JSON.
+//! The report of a benchmark, as Markdown and as JSON.
 
 use super::Samples;
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub(crate) struct Report {
 #[derive(Debug, Serialize)]
 pub(crate) struct Figure {
     pub(crate) title: String,
-    /// What exactly was done, and how.
+    /// The method.
     pub(crate) about: String,
     pub(crate) columns: Vec<&'static str>,
     pub(crate) rows: Vec<Row>,
@@ -39,7 +39,7 @@ impl Row {
     }
 }
 
-/// What was to be reached, and what was.
+/// The bound, and the result.
 #[derive(Debug, Serialize)]
 pub(crate) struct Verdict {
     pub(crate) target: String,
@@ -50,7 +50,7 @@ pub(crate) struct Verdict {
 /// The columns of [`against_first`].
 pub(crate) const TIMES: &[&str] = &["fastest", "median", "× first, fastest", "× first, median"];
 
-/// A table of times, with their ratios to those of the first contestant.
+/// A table of times, with their ratios to the first contestant.
 pub(crate) fn against_first(samples: &[Samples]) -> Vec<Row> {
     let row = |one: &Samples| {
         let ratio = |times: f64| format!("{times:.2}");
@@ -65,7 +65,7 @@ pub(crate) fn against_first(samples: &[Samples]) -> Vec<Row> {
     samples.iter().map(row).collect()
 }
 
-/// A time with three digits, in the unit that suits it.
+/// A time with three digits, in a suitable unit.
 pub(crate) fn show(time: Duration) -> String {
     let nanos = time.as_nanos() as f64;
     let units = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];

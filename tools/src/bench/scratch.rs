@@ -1,14 +1,14 @@
-//! Where logs are made to be measured, and taken away again.
+//! Temporary directories for benchmarks.
 
 use super::Outcome;
 use std::path::{Path, PathBuf};
 
-/// A directory that goes when this does.
+/// A directory that is deleted when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Scratch(tempfile::TempDir);
 
 impl Scratch {
-    /// A new directory below `dir`, which should be on the disk that is to be measured.
+    /// Creates a directory below `dir`, which should be on the disk to be measured.
     pub(crate) fn below(dir: &Path) -> Outcome<Self> {
         let made = tempfile::Builder::new().prefix("claude-mem-bench-").tempdir_in(dir);
         made.map(Self).map_err(|error| format!("cannot write in {}: {error}", dir.display()).into())
@@ -18,7 +18,7 @@ impl Scratch {
         self.0.path()
     }
 
-    /// A place in it for something new.
+    /// An unused path in it.
     pub(crate) fn place(&self, name: &str) -> PathBuf {
         self.path().join(name)
     }

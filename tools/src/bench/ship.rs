@@ -1,4 +1,4 @@
-//! The figures of shipping: how much goes over the line, and how fast it comes back.
+//! The figures of shipping: bytes uploaded, and the time of a restore.
 
 use std::{
     fs,
@@ -22,10 +22,10 @@ pub(super) const GROUP: Group = Group {
     figures: &[("bytes", bytes), ("restore", restore)],
 };
 
-/// Events that are shipped together while a session goes on.
+/// Events per upload while a session is active.
 const TOGETHER: usize = 4;
 
-/// A machine of its own, with an empty data directory and a place to ship to.
+/// A machine with an empty data directory and a remote.
 struct Machine {
     data: PathBuf,
     place: PathBuf,
@@ -54,7 +54,7 @@ impl Machine {
     }
 }
 
-/// A `ship --follow` that tells of everything it does.
+/// A `ship --follow` that reports every upload.
 struct Following {
     child: Child,
     lines: BufReader<ChildStdout>,
@@ -68,7 +68,7 @@ impl Following {
         Ok(Self { child, lines: BufReader::new(stdout) })
     }
 
-    /// Waits until something was shipped, and says in how many bytes.
+    /// Waits for an upload, and returns its bytes.
     fn next(&mut self) -> Outcome<u64> {
         let mut line = String::new();
         self.lines.read_line(&mut line)?;
@@ -84,8 +84,8 @@ impl Drop for Following {
 }
 
 fn put_bytes(line: &str) -> Outcome<u64> {
-    let told: serde_json::Value = serde_json::from_str(line)?;
-    told["put_bytes"].as_u64().ok_or_else(|| format!("{line} tells no bytes").into())
+    let report: serde_json::Value = serde_json::from_str(line)?;
+    report["put_bytes"].as_u64().ok_or_else(|| format!("{line} has no bytes").into())
 }
 
 fn bytes(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
@@ -127,7 +127,7 @@ fn row(name: &str, log: u64, put: u64) -> Row {
     Row::new(name, vec![log.to_string(), put.to_string(), ratio])
 }
 
-/// Records the sample a few events at a time, each lot shipped before the next.
+/// Records the sample a few events at a time, and ships each batch before the next.
 fn live(sample: &Path, machine: &Machine) -> Outcome<(u64, u64)> {
     let dir = machine.data.join("log");
     let mut appender = Appender::open(&dir, Options::default())?;
@@ -210,7 +210,7 @@ fn restore(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
     }])
 }
 
-/// How long it took, once what it made is taken away.
+/// The time of a restore, whose result is then deleted.
 fn finished(target: &Path, run: impl FnOnce() -> Outcome<()>) -> Outcome<Duration> {
     let taken = time(run)?.0;
     fs::remove_dir_all(target)?;

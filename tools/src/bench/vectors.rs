@@ -1,4 +1,4 @@
-//! The figures of vectors: comparing one query with every record of the file.
+//! The figures of vectors: the comparison of one query with every record of the file.
 
 use std::path::Path;
 
@@ -87,7 +87,7 @@ fn measure(
     }])
 }
 
-/// Adds up all words: what a scan cannot be faster than.
+/// Adds up all words: the lower bound for a scan.
 fn sum(bytes: &[u8]) -> u64 {
     let words = bytes.chunks_exact(8).filter_map(|word| word.first_chunk().copied());
     words.map(u64::from_le_bytes).fold(0, u64::wrapping_add)

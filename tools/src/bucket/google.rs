@@ -1,10 +1,9 @@
 //! Specifics of Google Cloud Storage in the test bucket: accounts, tokens and permissions.
 //!
-//! This is not Google's server, nor anybody else's. Of those that are published as packages for Rust, Python, Node or
-//! Debian, none was found that supports the XML API of Google Cloud Storage completely, which our client uses: they
-//! know only the JSON one, or neither listings nor conditions. So this does, from Google's documentation, what Google's
-//! does to requests of ours, and is as strict about them: a token must be signed with the account's key, for the right
-//! account and scope, and be valid now. What Google's does otherwise than it is documented is not seen here.
+//! This is not Google's server. No published emulator (Rust, Python, Node, Debian) completely supports the XML API of
+//! Google Cloud Storage, which our client uses: they support only the JSON API, or lack listings or conditions. So
+//! this implements the documented behaviour for our requests, as strictly: a token must be signed with the account's
+//! key, for the right account and scope, and be valid now. Undocumented behaviour of Google is not covered.
 
 use std::{
     collections::BTreeSet,
@@ -17,17 +16,17 @@ use serde_json::{Value, json};
 
 use super::wire::{Answer, Request};
 
-/// The bucket that the account may do everything with.
+/// The bucket that the account may use.
 pub(super) const OURS: &str = "memories";
-/// A bucket that it may do nothing with.
+/// A bucket that the account may not use.
 const OTHERS: &str = "others";
 const EMAIL: &str = "ada@claude-mem-tests.iam.gserviceaccount.com";
 const KEY_ID: &str = "0123456789abcdef";
-/// The token of the metadata server of a Google machine.
+/// The token of a Google metadata server.
 const OF_INSTANCE: &str = "of-this-very-machine";
 const INSTANCE_PATH: &str = "computeMetadata/v1/instance/service-accounts/default/token";
 
-/// A new key each time: none is kept in a file that somebody could take for a secret.
+/// A new key each time: a key in a file would look like a leaked secret.
 const MAKE_KEY: &str = "
     const {privateKey, publicKey} = require('crypto').generateKeyPairSync('rsa', {modulusLength: 2048});
     console.log(JSON.stringify([privateKey.export({type: 'pkcs8', format: 'pem'}),
@@ -51,7 +50,7 @@ const CHECK_TOKEN: &str = "
 pub(super) struct Google {
     private_key: String,
     public_key: String,
-    /// Tokens found good. A client shows the same one for an hour.
+    /// Verified tokens. A client uses the same one for an hour.
     good: Mutex<BTreeSet<String>>,
 }
 
@@ -62,7 +61,7 @@ impl Google {
         Ok(Self { private_key, public_key, good: Mutex::default() })
     }
 
-    /// The account's file, as Google would give it out.
+    /// The account file, in Google's format.
     pub(super) fn account(&self) -> Value {
         json!({
             "type": "service_account",
@@ -72,7 +71,7 @@ impl Google {
         })
     }
 
-    /// What is said to a request that has nothing to do with objects, or is of somebody who may not ask for them.
+    /// The response to token requests, and to requests without permission.
     pub(super) fn meet(&self, request: &Request, is_open: bool) -> Option<Answer> {
         if request.key == INSTANCE_PATH {
             return Some(self.token_of_instance(request));
@@ -92,7 +91,7 @@ impl Google {
     }
 
     fn token_of_instance(&self, request: &Request) -> Answer {
-        // Without this header it could be a page that made a browser ask.
+        // This header rules out requests of web pages in a browser.
         if request.header("metadata-flavor") != Some("Google") {
             return Answer::new(403, "Missing Metadata-Flavor:Google header.");
         }

@@ -1,7 +1,7 @@
 //! A test bucket with the API of S3 or Google Cloud Storage that fails on demand.
 //!
-//! What real servers do right is tested with a real one where there is one. This one is for what they do wrong:
-//! errors, silence, half an answer, old listings, other bytes; and for Google's, which has no other stand-in.
+//! Correct behaviour is tested with real servers where they exist. This one simulates failures: errors, time-outs,
+//! truncated responses, stale listings, damaged objects; and Google Cloud Storage, for which there is no emulator.
 
 mod google;
 mod wire;
@@ -22,41 +22,41 @@ use self::{
     wire::{Answer, Request},
 };
 
-/// The bucket. It is gone when this is dropped.
+/// The bucket. The server is stopped when this is dropped.
 #[derive(Debug)]
 pub struct Bucket {
     address: SocketAddr,
     inner: Arc<Shared>,
 }
 
-/// What the connections share.
+/// State shared by the connections.
 #[derive(Debug, Default)]
 struct Shared {
     inner: Mutex<Inner>,
     /// Set for Google Cloud Storage.
     google: Option<Google>,
-    /// Told of when there are enough who wait, or when it is over.
+    /// Notified when enough requests wait, or when the server is stopped.
     enough: Condvar,
 }
 
-/// How it misbehaves. Nothing is wrong by default.
+/// How the bucket misbehaves. By default it does not.
 #[derive(Debug, Clone, Default)]
-pub struct Lies {
-    /// Every request is answered with this status.
+pub struct Faults {
+    /// Every request gets this status.
     pub status: Option<u16>,
-    /// After as many requests, nothing is answered any more but status 500.
+    /// After this many requests, all others get status 500.
     pub requests_max: Option<u64>,
-    /// Listings show what was there when this was set.
+    /// Listings show the state at the time this was set.
     pub is_listing_old: bool,
-    /// Objects whose name holds this are sent only in half, and the connection is closed.
+    /// Objects whose name contains this are truncated, and the connection is closed.
     pub cut: Option<String>,
-    /// Objects whose name holds this are sent with one bit changed.
+    /// Objects whose name contains this are sent with one flipped bit.
     pub flip: Option<String>,
-    /// Requests for objects whose name holds this are never answered.
+    /// Requests for objects whose name contains this are never answered.
     pub silent: Option<String>,
-    /// Objects whose name holds this are sent only once as many of them are asked for at the same time.
+    /// Objects whose name contains this are sent only when this many of them are requested at the same time.
     pub together: Option<(String, usize)>,
-    /// Conditions are not known.
+    /// Conditional requests are not supported.
     pub is_without_conditions: bool,
     /// Every client has access. The S3 variant never checks credentials.
     pub is_open: bool,
@@ -66,22 +66,22 @@ pub struct Lies {
 struct Inner {
     objects: BTreeMap<String, Vec<u8>>,
     listed: Vec<String>,
-    lies: Lies,
+    lies: Faults,
     requests: u64,
     is_over: bool,
     /// Requests that wait for others.
     waiting: usize,
-    /// Connections that wait for an answer that does not come.
+    /// Connections without a response.
     silent: Vec<TcpStream>,
 }
 
 impl Bucket {
-    /// Begins to listen on a free port, for S3.
+    /// Starts an S3 server on a free port.
     pub fn start() -> io::Result<Self> {
         Self::listen(None)
     }
 
-    /// The same for Google's dialect. There is a bucket that is ours, `memories`, and one that is not, `others`.
+    /// Starts a Google server. Its bucket `memories` is ours, its bucket `others` is not.
     pub fn start_google() -> io::Result<Self> {
         Self::listen(Some(Google::new()?))
     }
@@ -103,12 +103,12 @@ impl Bucket {
         Ok(Self { address, inner })
     }
 
-    /// What `AWS_ENDPOINT_URL` or `GOOGLE_BASE_URL` must be.
+    /// The value for `AWS_ENDPOINT_URL` or `GOOGLE_BASE_URL`.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Where the bucket that is ours is, as users name it.
+    /// The URL of our bucket, as users write it.
     pub fn place(&self, prefix: &str) -> String {
         let scheme = if self.inner.google.is_some() { "gs" } else { "s3" };
         format!("{scheme}://{}/{prefix}", google::OURS)
@@ -119,7 +119,7 @@ impl Bucket {
         self.inner.google.as_ref().map(Google::account)
     }
 
-    /// The variables that make a client use it and let it in.
+    /// Environment variables with the endpoint and the credentials.
     pub fn variables(&self) -> Vec<(&'static str, String)> {
         if let Some(account) = self.account() {
             return vec![
@@ -135,8 +135,8 @@ impl Bucket {
         ]
     }
 
-    /// From now on it lies like this.
-    pub fn lie(&self, lies: Lies) {
+    /// Sets how the bucket misbehaves.
+    pub fn inject(&self, lies: Faults) {
         let mut inner = locked(&self.inner);
         inner.listed = inner.objects.keys().cloned().collect();
         (inner.requests, inner.waiting) = (0, 0);
@@ -144,7 +144,7 @@ impl Bucket {
         self.inner.enough.notify_all();
     }
 
-    /// Names of all objects, with that of the bucket in front.
+    /// The names of all objects, prefixed with their bucket.
     pub fn names(&self) -> Vec<String> {
         locked(&self.inner).objects.keys().cloned().collect()
     }
@@ -154,17 +154,17 @@ impl Bucket {
         locked(&self.inner).objects.clone()
     }
 
-    /// Makes this its content.
+    /// Replaces all objects.
     pub fn set(&self, objects: BTreeMap<String, Vec<u8>>) {
         locked(&self.inner).objects = objects;
     }
 
-    /// Requests that wait for others to come.
+    /// The number of requests that wait for others.
     pub fn waiting(&self) -> usize {
         locked(&self.inner).waiting
     }
 
-    /// Requests since it was last told how to lie.
+    /// The number of requests since [`inject`](Self::inject) was called.
     pub fn requests(&self) -> u64 {
         locked(&self.inner).requests
     }
@@ -174,7 +174,7 @@ impl Drop for Bucket {
     fn drop(&mut self) {
         locked(&self.inner).is_over = true;
         self.inner.enough.notify_all();
-        // So that it notices.
+        // A connection wakes the accepting thread.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -211,8 +211,8 @@ fn serve(stream: &TcpStream, shared: &Shared) {
         }
         let is_down = lies.requests_max.is_some_and(|max| guard.requests > max);
         let answer = match lies.status {
-            Some(status) => Answer::error(status, "Scripted", "as told"),
-            None if is_down => Answer::error(500, "InternalError", "as told"),
+            Some(status) => Answer::error(status, "Scripted", "scripted"),
+            None if is_down => Answer::error(500, "InternalError", "scripted"),
             None => guard.answer(&request, shared.google.as_ref()),
         };
         drop(guard);
@@ -251,13 +251,13 @@ impl Inner {
                 self.objects.insert(key.clone(), body.clone());
                 Answer::new(200, "")
             }
-            // S3 does not say that there was none.
+            // S3 does not report a missing object.
             "DELETE" if google.is_some() && !is_there => missing(),
             "DELETE" => {
                 self.objects.remove(key);
                 Answer::new(204, "")
             }
-            // Google's has no such thing.
+            // Google Cloud Storage has no such request.
             "POST" if google.is_none() && request.asked("delete").is_some() => {
                 Answer::new(200, self.delete_many(key, &String::from_utf8_lossy(body)))
             }
@@ -329,7 +329,7 @@ fn page(found: &BTreeMap<String, String>, behind: Option<String>, is_short: bool
     let is_truncated = rest.next().is_some();
     let _ = write!(xml, "<IsTruncated>{is_truncated}</IsTruncated>");
     if is_truncated {
-        // It ends as those of real servers do, in what must be encoded when it is sent back.
+        // As in real servers, the token ends in a character that must be encoded when it is sent back.
         let _ = write!(xml, "<NextContinuationToken>{last}==</NextContinuationToken>");
     }
     xml + "</ListBucketResult>"
@@ -340,5 +340,5 @@ fn missing() -> Answer {
 }
 
 fn not_known() -> Answer {
-    Answer::error(501, "NotImplemented", "as told")
+    Answer::error(501, "NotImplemented", "scripted")
 }

@@ -1,4 +1,4 @@
-//! HTTP as far as a bucket needs it.
+//! HTTP for the test bucket.
 
 use std::{
     collections::BTreeMap,
@@ -6,19 +6,19 @@ use std::{
     net::TcpStream,
 };
 
-/// What somebody wants.
+/// A request.
 pub(super) struct Request {
     pub(super) method: String,
-    /// The path, decoded, without its first slash: that of an object begins with the name of its bucket.
+    /// The decoded path, without its first slash. That of an object starts with the name of its bucket.
     pub(super) key: String,
     query: String,
-    /// By their names in lower case.
+    /// By lower-case names.
     headers: BTreeMap<String, String>,
     pub(super) body: Vec<u8>,
 }
 
 impl Request {
-    /// The next one on a connection, unless that is over.
+    /// Reads the next request of a connection; `None` at its end.
     pub(super) fn read(reader: &mut BufReader<&TcpStream>) -> io::Result<Option<Self>> {
         let mut line = String::new();
         if reader.read_line(&mut line)? == 0 {
@@ -46,7 +46,7 @@ impl Request {
         self.headers.get(name).map(String::as_str)
     }
 
-    /// What the query says for this name, which may be nothing.
+    /// A query parameter; empty if missing.
     pub(super) fn asked(&self, name: &str) -> Option<String> {
         let mut pairs =
             self.query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
@@ -54,7 +54,7 @@ impl Request {
     }
 }
 
-/// What is said to it.
+/// A response.
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
@@ -65,14 +65,14 @@ impl Answer {
         Self { status, body: body.into() }
     }
 
-    /// A refusal, in the words of all who speak S3 or something like it.
+    /// An error in the XML form of S3.
     pub(super) fn error(status: u16, code: &str, message: &str) -> Self {
         let words = format!("<Code>{code}</Code><Message>{message}</Message>");
         let xml = "<?xml version='1.0' encoding='UTF-8'?>";
         Self::new(status, format!("{xml}<Error>{words}</Error>"))
     }
 
-    /// Sends it, or only how long it is, or only the first half.
+    /// Sends the response, only its head, or only its first half.
     pub(super) fn write(
         &self,
         mut stream: &TcpStream,
@@ -80,7 +80,7 @@ impl Answer {
         is_cut: bool,
     ) -> io::Result<()> {
         let Self { status, body } = self;
-        // Every object is of the first generation: none of them is asked for by that.
+        // Every object has generation 1, which no request refers to.
         let mut answer = format!(
             "HTTP/1.1 {status} As Told\r\nContent-Length: {}\r\nETag: \"0\"\r\nx-goog-generation: 1\r\n\
              Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\n\r\n",
@@ -96,7 +96,7 @@ impl Answer {
     }
 }
 
-/// Without `%2F` and the like.
+/// Decodes percent-encoding.
 fn decoded(text: &str) -> String {
     let mut parts = text.split('%');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();

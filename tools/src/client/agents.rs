@@ -1,5 +1,5 @@
-//! Coding agents that run against the scripted model without a terminal: their packages, what they need to be
-//! configured with, and what their models call tools.
+//! Coding agents that run against the scripted model without a terminal: their packages, configuration and tool
+//! names.
 
 use std::{fs, io, path::Path, thread};
 
@@ -13,22 +13,22 @@ use super::{
     run::{Client, Outcome},
 };
 
-/// One coding agent. All of them may live in one home directory.
+/// One coding agent. All of them can share one home directory.
 #[derive(Debug)]
 pub struct Agent {
-    /// As claude-mem calls it.
+    /// Its name in claude-mem.
     pub name: &'static str,
     pub(super) package: Package<'static>,
-    /// Files below the home directory; `SERVER` stands for the model server and `PROJECT` for where it works.
+    /// Files below the home directory; `SERVER` stands for the model server and `PROJECT` for the working directory.
     pub(super) files: &'static [(&'static str, &'static str)],
-    /// Variables of its environment, likewise.
+    /// Environment variables, with the same placeholders.
     pub(super) variables: &'static [(&'static str, &'static str)],
     pub(super) arguments: &'static [&'static str],
-    /// How its model asks for a piece of work in this directory.
+    /// The tool call for a piece of work in this directory.
     pub(super) call: fn(&Work<'_>, &Path) -> (&'static str, Value),
 }
 
-/// A piece of work that every agent has a tool for. Files are named relative to the project.
+/// A piece of work that every agent has a tool for. Paths are relative to the project.
 #[derive(Debug)]
 pub enum Work<'w> {
     Read { file: &'w str },
@@ -236,7 +236,7 @@ stream_max_retries = 0
    "limit": {"context": 100000, "output": 4000}}}}}}
 "#,
             ),
-            // It would wait for a library for plugins, which ours does not use.
+            // It would wait for a plugin library that ours does not use.
             (
                 ".config/opencode/package.json",
                 "{\"dependencies\": {\"@opencode-ai/plugin\": \"1.18.33\"}}\n",
@@ -266,7 +266,7 @@ stream_max_retries = 0
 ];
 
 impl Agent {
-    /// Installs all agents that are missing, at the same time.
+    /// Installs all missing agents, in parallel.
     pub fn install_all() -> Result<(), ClientError> {
         thread::scope(|scope| {
             let install = |agent: &'static Self| scope.spawn(|| install_package(&agent.package));
@@ -278,7 +278,7 @@ impl Agent {
         })
     }
 
-    /// Configures it in this home directory and makes it work there, asking the model server at `url`.
+    /// Configures it in this home directory, with this working directory and the model server at `url`.
     pub fn prepare(&self, home: &Path, project: &Path, url: &str) -> Result<Client, ClientError> {
         let program = install_package(&self.package)?.join(self.package.program);
         let fill =
@@ -304,15 +304,15 @@ impl Agent {
         Ok(client)
     }
 
-    /// What it is configured with: files below the home directory.
+    /// Its configuration files below the home directory.
     pub fn files(&self) -> impl Iterator<Item = &'static str> {
         self.files.iter().map(|(file, _)| *file)
     }
 
-    /// Puts one prompt to it and waits for the end.
+    /// Runs it with one prompt and waits for its end.
     pub fn prompt(&self, client: &Client, prompt: &str) -> io::Result<Outcome> {
         let arguments = self.arguments.iter().copied();
-        // OpenCode joins arguments to a prompt, and puts quotation marks around those that have blanks.
+        // OpenCode joins its arguments, and quotes those with blanks.
         match self.name {
             "opencode" => client.call(arguments.chain(prompt.split(' '))),
             _ => client.call(arguments.chain([prompt])),
@@ -333,7 +333,7 @@ impl Agent {
         }
     }
 
-    /// The tool call by which its model asks for a piece of work in this directory.
+    /// The tool call of its model for a piece of work in this directory.
     pub fn call(&self, work: &Work<'_>, cwd: &Path) -> (&'static str, Value) {
         (self.call)(work, cwd)
     }

@@ -1,4 +1,4 @@
-//! Finding the client, and installing it where it is missing.
+//! Finds the client, and installs it if it is missing.
 
 use std::env;
 use std::ffi::OsString;
@@ -8,44 +8,44 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// The version that was measured and that tests expect.
+/// The version that tests expect.
 pub const VERSION: &str = "2.1.325";
 
 /// The version of the official MCP client that tests use.
 const ESBUILD_VERSION: &str = "0.28.2";
 const MCP_SDK_VERSION: &str = "1.32.2";
 
-/// The version of what drives a browser in tests.
+/// The version of Playwright, which drives the browser in tests.
 const PLAYWRIGHT_VERSION: &str = "1.65.0";
 
-/// The version of what looks for barriers to people in a page.
+/// The version of axe-core, which checks the accessibility of pages.
 const AXE_VERSION: &str = "4.14.0";
 
 /// The version of the Azure-compatible server that tests ship to.
 const AZURITE_VERSION: &str = "3.37.0";
 
-/// Why there is no client to run, or why it did not run.
+/// Why the client cannot be installed or run.
 #[derive(Debug)]
 pub enum ClientError {
-    /// A program that installing needs could not be started, npm itself most of all.
+    /// A program needed for the installation, usually npm, could not be started.
     Missing {
         /// The command as given.
         program: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// npm ended with an error, or what it installed does not run.
+    /// npm failed, or the installed program does not run.
     Broken {
-        /// What was tried.
+        /// The command.
         command: String,
         /// What it printed.
         output: String,
     },
     /// The directory for the client could not be prepared.
     Directory {
-        /// Which.
+        /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -69,24 +69,24 @@ impl fmt::Display for ClientError {
 
 impl std::error::Error for ClientError {}
 
-/// Something that npm installs, and how to see that it runs.
+/// An npm package, and how to check that it runs.
 #[derive(Debug)]
 pub(super) struct Package<'v> {
-    /// What its directory is called, in front of the version.
+    /// The name of its directory, before the version.
     pub(super) name: &'static str,
-    /// As the registry has it.
+    /// Its name in the registry.
     pub(super) registered_as: &'static str,
     pub(super) version: &'v str,
-    /// The program to try, below the directory that it is installed in.
+    /// The program to run, below the installation directory.
     pub(super) program: &'static str,
     pub(super) args: &'static [&'static str],
-    /// What that prints first.
+    /// The start of its output.
     pub(super) prints: &'v str,
     /// Whether it does not run with Node 20.
     pub(super) needs_newer_node: bool,
 }
 
-/// For packages that do not run with Node 20. It takes about 190 MB.
+/// For packages that need more than Node 20. It takes about 190 MB.
 const NEWER_NODE: Package<'static> = Package {
     name: "node",
     registered_as: "node",
@@ -104,21 +104,19 @@ pub fn executable() -> Result<PathBuf, ClientError> {
 
 /// The client of this version, installed by npm on first use.
 ///
-/// It is kept in `claude-code-VERSION` under `tools/.cache`, or under the directory that the environment
-/// variable `CLAUDE_MEM_CLIENT_DIR` names. Processes that want it at the same time wait for the first of
-/// them. It takes about 350 MB.
+/// It is kept in `claude-code-VERSION` under `tools/.cache`, or under the directory in the environment variable
+/// `CLAUDE_MEM_CLIENT_DIR`. Concurrent processes wait for the first one. It takes about 350 MB.
 pub fn executable_of(version: &str) -> Result<PathBuf, ClientError> {
     let package = claude_code(version);
     Ok(install_package(&package)?.join(package.program))
 }
 
-/// Gives the directory that a package is installed in, which takes a while the first time.
+/// Returns the installation directory of a package. The first call installs it.
 pub(super) fn install_package(package: &Package<'_>) -> Result<PathBuf, ClientError> {
     install(&cache(), package, Path::new("npm"))
 }
 
-/// The `node_modules` of the official MCP client for JavaScript, installed and kept like the other one, for
-/// tests that want to hear a second opinion.
+/// The `node_modules` of the official MCP client for JavaScript, an independent check of our server.
 pub fn mcp_sdk() -> Result<PathBuf, ClientError> {
     modules(
         "mcp-sdk",
@@ -128,7 +126,7 @@ pub fn mcp_sdk() -> Result<PathBuf, ClientError> {
     )
 }
 
-/// The `node_modules` of what drives a browser, likewise. It brings no browser: tests use the system's.
+/// The `node_modules` of Playwright. It includes no browser: tests use the system's.
 pub fn playwright() -> Result<PathBuf, ClientError> {
     modules(
         "playwright-core",
@@ -138,24 +136,24 @@ pub fn playwright() -> Result<PathBuf, ClientError> {
     )
 }
 
-/// The `node_modules` of what looks for barriers to people in a page, likewise.
+/// The `node_modules` of axe-core.
 pub fn axe() -> Result<PathBuf, ClientError> {
     modules("axe-core", "axe-core", AXE_VERSION, &["node", "-p", "typeof require('axe-core')"])
 }
 
-/// The `node_modules` of a compiler for TypeScript, likewise.
+/// The `node_modules` of the TypeScript compiler.
 pub fn esbuild() -> Result<PathBuf, ClientError> {
     let probe = &["node", "-p", "typeof require('esbuild')"];
     modules("esbuild", "esbuild", ESBUILD_VERSION, probe)
 }
 
-/// The `node_modules` of an Azure-compatible server, likewise. They take about 360 MB.
+/// The `node_modules` of Azurite. They take about 360 MB.
 pub fn azurite() -> Result<PathBuf, ClientError> {
     let probe = &["node", "-p", "typeof require('azurite/package.json')"];
     modules("azurite", "azurite", AZURITE_VERSION, probe)
 }
 
-/// Modules for Node, which are there if a probe says `object`.
+/// Node modules; they are installed if a probe prints `object`.
 fn modules(
     name: &'static str,
     registered_as: &'static str,
@@ -174,7 +172,7 @@ fn modules(
     Ok(install_package(&package)?.join("node_modules"))
 }
 
-/// Where what was installed is kept.
+/// The directory for all installed packages.
 pub(crate) fn cache() -> PathBuf {
     env::var_os("CLAUDE_MEM_CLIENT_DIR")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache"), PathBuf::from)
@@ -192,7 +190,7 @@ pub(super) const fn claude_code(version: &str) -> Package<'_> {
     }
 }
 
-/// Gives the directory that it is installed in.
+/// Returns the installation directory.
 fn install(cache: &Path, package: &Package<'_>, npm: &Path) -> Result<PathBuf, ClientError> {
     let name = format!("{}-{}", package.name, package.version);
     let finished = cache.join(&name);
@@ -200,7 +198,8 @@ fn install(cache: &Path, package: &Package<'_>, npm: &Path) -> Result<PathBuf, C
     if finished.join("node_modules").exists() {
         return Ok(finished);
     }
-    // Installed aside and renamed when it runs, so that what an interrupted npm leaves is never used.
+    // Installed in a temporary directory and renamed when it runs, so that an interrupted npm leaves nothing that is
+    // used.
     let unfinished = cache.join(format!("{name}.unfinished"));
     remove(&unfinished)?;
     remove(&finished)?;
@@ -210,7 +209,7 @@ fn install(cache: &Path, package: &Package<'_>, npm: &Path) -> Result<PathBuf, C
     Ok(finished)
 }
 
-/// Where a package looks for programs, Node among them.
+/// The PATH for a package, with its Node.
 pub(super) fn search_path(package: &Package<'_>) -> Result<OsString, ClientError> {
     let path = env::var_os("PATH").unwrap_or_default();
     if !package.needs_newer_node {
@@ -234,7 +233,7 @@ fn install_into(prefix: &Path, package: &Package<'_>, npm: &Path) -> Result<(), 
     npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(prefix);
     npm.arg(format!("{}@{}", package.registered_as, package.version));
     check(&mut npm, |output| output.status.success())?;
-    // npm counts a package as installed even when its native part is missing or does not fit.
+    // npm reports success even if a native part is missing or does not fit.
     let mut program = Command::new(prefix.join(package.program));
     program.env("PATH", search_path(package)?);
     check(program.args(package.args).current_dir(prefix), |output| {
@@ -276,13 +275,13 @@ mod tests {
 
     use super::*;
 
-    /// Stands in for npm where the fault or the count of npm's runs is the subject.
+    /// A fake npm, for tests of its failures and of how often it runs.
     fn npm(directory: &Path, script: &str) -> PathBuf {
         let path = directory.join("npm");
         let text = directory.join("npm.sh");
         fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
-        // Copied by another process: a file that this one has open for writing while a neighbouring test
-        // forks could not be run.
+        // Copied by another process: a file that this process has open for writing while another test forks cannot be
+        // executed.
         let copied = Command::new("install").arg(&text).arg(&path).status().unwrap();
         assert!(copied.success());
         path

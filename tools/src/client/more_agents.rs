@@ -1,4 +1,4 @@
-//! Coding agents that take more than the tests have: a newer Node, hundreds of megabytes, or half a minute.
+//! Coding agents that need more than CI has: a newer Node, hundreds of megabytes, or half a minute.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::{
     install::Package,
 };
 
-/// The agents. Only those that run without a window and an account are here.
+/// Only agents that run without a window and an account.
 pub static MORE_AGENTS: [Agent; 3] = [
     Agent {
         name: "kimi",
@@ -65,7 +65,7 @@ max_context_size = 100000
  "maxOutputTokens": 4000}]}
 "#,
         )],
-        // Enough for `exec`; its terminal asks for a real one.
+        // Enough for `exec`; its terminal interface needs a real key.
         variables: &[("FACTORY_API_KEY", "fk-none")],
         arguments: &["exec", "--auto", "high", "-m", "custom:scripted"],
         call: |work, cwd| match work {

@@ -1,4 +1,4 @@
-//! Programs from the Python package index that tests are checked with, installed where they are missing.
+//! Python programs that tests use, installed if missing.
 
 use std::{
     fs,
@@ -11,16 +11,15 @@ use super::install::{ClientError, cache, check, directory, lock, remove};
 /// The version of Schemathesis that tests use.
 const SCHEMATHESIS_VERSION: &str = "4.32.5";
 
-/// The program that puts a described HTTP API to the test, kept beside the other clients in an environment
-/// of its own.
+/// The program that tests an HTTP API against its OpenAPI description, in a virtual environment next to the other
+/// clients.
 pub fn schemathesis() -> Result<PathBuf, ClientError> {
     let package = format!("schemathesis=={SCHEMATHESIS_VERSION}");
     let dir = install(&cache(), &package, Path::new("python3"))?;
     Ok(dir.join("bin/schemathesis"))
 }
 
-/// Gives the directory that it is installed in. An environment cannot be moved, so that a file in it tells
-/// whether it is complete.
+/// Returns the installation directory. A virtual environment cannot be moved, so a file in it marks it as complete.
 fn install(cache: &Path, package: &str, python: &Path) -> Result<PathBuf, ClientError> {
     let name = package.replace("==", "-");
     let dir = cache.join(&name);

@@ -1,4 +1,4 @@
-//! One run of the client: its world, its limit of time, and what it left behind.
+//! One run of the client: its environment, its time limit, and its output.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -19,11 +19,11 @@ use super::install::{ClientError, executable};
 /// Tools that run without confirmation, because there is no user.
 const TOOLS_ALLOWED: &str = "Agent,Bash,Edit,NotebookEdit,Read,Task,ToolSearch,Write";
 
-/// How long the client may take to put its children away once its time is up.
+/// Time for the client to stop its children after the time limit.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The client and the world it lives in. Several runs share home and project, as sessions of one user do;
-/// both are removed when this is dropped.
+/// The client and its environment. Several runs share home and project, as sessions of one user do; both are deleted
+/// when this is dropped.
 #[derive(Debug)]
 pub struct Client {
     executable: PathBuf,
@@ -36,26 +36,26 @@ pub struct Client {
     limit: Duration,
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// As the system tells it.
+    /// The exit status.
     pub status: ExitStatus,
-    /// Whether it had to be killed because its time was up.
+    /// Whether it was killed at the time limit.
     pub timed_out: bool,
-    /// Everything it printed.
+    /// Its stdout.
     pub stdout: String,
-    /// Everything it complained about.
+    /// Its stderr.
     pub stderr: String,
 }
 
 impl Client {
-    /// The installed client in a fresh world, talking to the model server at `url`.
+    /// The installed client in a new environment, connected to the model server at `url`.
     pub fn new(url: &str) -> Result<Self, ClientError> {
         Self::with_executable(executable()?, url)
     }
 
-    /// As [`new`](Self::new), with a client that is already there.
+    /// As [`new`](Self::new), with an installed client.
     pub fn with_executable(executable: PathBuf, url: &str) -> Result<Self, ClientError> {
         let world = fresh_world().map_err(|source| {
             let path = std::env::temp_dir();
@@ -68,17 +68,17 @@ impl Client {
         Ok(Self { executable, world, cwd, args, allowed, env, stdin, limit })
     }
 
-    /// Its `HOME`; settings of the user are in `.claude/settings.json` below it.
+    /// Its `HOME`; the user's settings are in `.claude/settings.json` below it.
     pub fn home(&self) -> PathBuf {
         self.world.path().join("home")
     }
 
-    /// Where it works: an empty directory `project` of its own, unless told otherwise.
+    /// Its working directory: by default an empty directory `project`.
     pub fn cwd(&self) -> &Path {
         &self.cwd
     }
 
-    /// Works there instead. The directory must exist.
+    /// Sets the working directory, which must exist.
     #[must_use]
     pub fn in_directory(self, cwd: impl Into<PathBuf>) -> Self {
         Self { cwd: cwd.into(), ..self }
@@ -98,53 +98,53 @@ impl Client {
         self.arg("--plugin-dir").arg(directory)
     }
 
-    /// The model it asks for, instead of the client's own choice.
+    /// Sets the model, instead of the client's default.
     #[must_use]
     pub fn model(self, model: &str) -> Self {
         self.arg("--model").arg(model)
     }
 
-    /// Lets this tool run without asking, such as `mcp__mem__search`. The client's own are allowed.
+    /// Allows this tool without confirmation, such as `mcp__mem__search`. The client's own tools are allowed.
     #[must_use]
     pub fn allow(mut self, tool: &str) -> Self {
         self.allowed.push(tool.to_owned());
         self
     }
 
-    /// A further argument.
+    /// Adds an argument.
     #[must_use]
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.args.push(arg.as_ref().to_owned());
         self
     }
 
-    /// Further arguments.
+    /// Adds arguments.
     #[must_use]
     pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
         self
     }
 
-    /// A further variable of its environment, or another value for one it has.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 
-    /// What it reads on stdin: nothing, unless told otherwise.
+    /// Sets its stdin, which is empty by default.
     #[must_use]
     pub fn stdin(self, bytes: impl Into<Vec<u8>>) -> Self {
         Self { stdin: bytes.into(), ..self }
     }
 
-    /// How long a run may take: two minutes, unless told otherwise.
+    /// Sets the time limit of a run, by default two minutes.
     #[must_use]
     pub fn limit(self, limit: Duration) -> Self {
         Self { limit, ..self }
     }
 
-    /// Puts one prompt to it, as `claude -p PROMPT`, and waits for the end. The output is stream-json.
+    /// Runs it with one prompt, as `claude -p PROMPT`, and waits for its end. The output is stream-json.
     pub fn prompt(&self, prompt: &str) -> io::Result<Outcome> {
         let mut allowed = self.allowed.clone();
         allowed.push(TOOLS_ALLOWED.to_owned());
@@ -155,8 +155,8 @@ impl Client {
         self.run(&mut command)
     }
 
-    /// Puts one prompt to it as an editor does: `permitted` answers whether a tool may be used, from its name and its input.
-    /// Returns the last message.
+    /// Runs it with one prompt as an editor does: `permitted` decides whether a tool may be used, from its name and
+    /// its input. Returns the last message.
     pub fn converse(
         &self,
         prompt: &str,
@@ -199,7 +199,7 @@ impl Client {
                 break;
             }
         }
-        // It ends when its input does, after the hooks of the end of a session.
+        // It exits at the end of its input, after the hooks of the end of a session.
         drop(stdin);
         child.wait()?;
         drop(done);
@@ -207,13 +207,13 @@ impl Client {
         Ok(result)
     }
 
-    /// Runs it with the given arguments alone, such as `plugin validate DIR`, and waits for the end.
+    /// Runs it with only these arguments, such as `plugin validate DIR`, and waits for its end.
     pub fn call<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> io::Result<Outcome> {
         self.run(self.command().args(args))
     }
 
-    /// The client in this world without any argument, for those who talk to it as it runs. The child leads
-    /// its own process group; whoever starts it ends it.
+    /// The client in this environment without arguments, for interactive use. The child leads its own process group;
+    /// the caller must end it.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.executable);
         command.env_clear().envs(self.env.iter().map(|(name, value)| (name, value)));
@@ -221,13 +221,13 @@ impl Client {
         command
     }
 
-    /// Variables that make any client in this world talk to the model server, and to nobody else: for a
-    /// program under test that starts the client by itself.
+    /// Environment variables that connect a client to this model server only: for a program under test that starts
+    /// the client itself.
     pub fn environment(&self) -> &[(OsString, OsString)] {
         &self.env
     }
 
-    /// Output goes to files, because a pipe stays open for as long as any descendant keeps it.
+    /// Output goes to files, because a pipe stays open as long as a descendant holds it.
     fn run(&self, command: &mut Command) -> io::Result<Outcome> {
         let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
         let mut stdin = tempfile::tempfile()?;
@@ -278,12 +278,12 @@ fn environment(home: &Path, url: &str) -> Vec<(OsString, OsString)> {
     env
 }
 
-/// Waits for the child, at most for `limit`. After that its group is asked to end, so that it can put its
-/// own children away, and then killed.
+/// Waits for the child, up to the limit. Then its group receives a signal to exit, so that it can stop its own
+/// children, and is killed later.
 fn wait(mut child: Child, limit: Duration) -> io::Result<(ExitStatus, bool)> {
     let pid = Pid::from_child(&child);
     let (ended, end) = mpsc::channel();
-    // It is only watched here and reaped below, so that its number stays its own until then.
+    // Only watched here and reaped below, so that its process id is not reused until then.
     let watch = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     let watcher = thread::spawn(move || {
         let _ = ended.send(waitid(WaitId::Pid(pid), watch).map(|_| ()));
@@ -293,7 +293,7 @@ fn wait(mut child: Child, limit: Duration) -> io::Result<(ExitStatus, bool)> {
         let _ = kill_process_group(pid, Signal::TERM);
         let _ = end.recv_timeout(GRACE);
     }
-    // Also what a client that ended by itself left behind in its group.
+    // Also kills processes that a client left behind in its group.
     let _ = kill_process_group(pid, Signal::KILL);
     let status = child.wait()?;
     drop(watcher.join());

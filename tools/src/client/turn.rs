@@ -1,5 +1,4 @@
-//! The same turn of work for every agent: read, edit, a command that fails, an edit that fails, a command that works, an
-//! answer.
+//! The same turn for every agent: read, edit, a failing command, a failing edit, a successful command, an answer.
 
 use std::path::Path;
 
@@ -11,7 +10,8 @@ pub const BEFORE: &str = "def total(a, b):\n    return a - b\n";
 pub const AFTER: &str = "def total(a, b):\n    return a + b\n";
 
 impl Agent {
-    /// What the model says next in the turn. Requests without tools, for titles and the like, are not part of it.
+    /// The next response of the model in the turn. Requests without tools, for titles and the like, are not part of
+    /// it.
     pub fn next_in_turn(&self, request: &Request, cwd: &Path, file: &str, answer: &str) -> Answer {
         if request.tool_names().is_empty() {
             return Answer::text("Totals");

@@ -33,7 +33,7 @@ pub(crate) struct Agents {
 const FILE: &str = "total.py";
 const ANSWER: &str = "We keep the total in cents instead of floats, because floats lose cents.";
 
-/// What has to be in the log, and which agents have no event for it.
+/// The expected parts of the log, and the agents that have no event for them.
 const RECORDED: [(&str, &[&str]); 6] = [
     ("\"prompt\":\"make total.py right\"", &["droid", "cline"]),
     ("\"tool\":\"Read\"", &[]),
@@ -43,7 +43,7 @@ const RECORDED: [(&str, &[&str]); 6] = [
     ("\"last_assistant_message\":\"We keep the total in cents", &[]),
 ];
 
-/// It takes no memory at all.
+/// The agent that takes no memory at all.
 const NOT_GIVEN: &str = "cline";
 
 impl Agents {
@@ -91,7 +91,7 @@ fn check(agent: &'static Agent, binary: &Path) -> Result<Vec<String>, Box<dyn Er
     };
     let mut before = files();
     ours(&["install", "--client", agent.name])?;
-    // What is left alone may be changed by the agent itself.
+    // The agent itself may change its other files.
     let after = files();
     before.retain(|file, text| after.get(file) != Some(&*text));
     for (name, value) in [("PROVIDER", "extract"), ("WORKER_AUTOSTART", "false")] {
@@ -110,13 +110,14 @@ fn check(agent: &'static Agent, binary: &Path) -> Result<Vec<String>, Box<dyn Er
     turn("make total.py right")?;
     ours(&["distill"])?;
     let log = ours(&["log", "--json", "--raw"])?;
-    let told = turn("what about the total?")?;
+    let requests = turn("what about the total?")?;
     Agent::end_daemon(&project);
     let missing = RECORDED
         .iter()
         .filter(|(part, not_in)| !not_in.contains(&agent.name) && !log.contains(part));
     problems.extend(missing.map(|(part, _)| format!("not recorded: {part}")));
-    let is_given = told.first().is_some_and(|request| request.body.to_string().contains(ANSWER));
+    let is_given =
+        requests.first().is_some_and(|request| request.body.to_string().contains(ANSWER));
     if is_given == (agent.name == NOT_GIVEN) {
         problems.push(format!("given the memory of the first session: {is_given}"));
     }

@@ -1,4 +1,4 @@
-//! `bench`: the figures that were promised, measured.
+//! `bench`: runs the benchmarks.
 
 use crate::bench::{self, GROUPS, Group, Scratch, Settings};
 use std::{
@@ -8,17 +8,18 @@ use std::{
     process::ExitCode,
 };
 
-/// Measure what was promised
+/// Measure all figures that have a bound
 ///
-/// Each figure compares things that take turns within one run, and counts their fastest turns, because a
-/// time by itself says more about the machine than about the program. Prints a report in Markdown.
+/// Each figure compares contestants that take turns within one run, by their fastest turns, because an absolute time
+/// depends more on the machine than on the program. Prints a report in Markdown.
 ///
-/// Build it optimised: `cargo build --profile bench -p claude-mem-tools`, then run `target/release/claude-mem-tools bench log`. Build the release last (`cargo build --release --bin claude-mem`):
-/// `hooks` measures that. A full run of `log` takes some minutes and 12 GB of disk, and gives the space back. `all`
-/// writes every report and one table of all figures, beside what the last table said.
+/// Build it optimised: `cargo build --profile bench -p claude-mem-tools`, then run `target/release/claude-mem-tools
+/// bench log`. Build the release last (`cargo build --release --bin claude-mem`): `hooks` measures that. A full run
+/// of `log` takes some minutes and 12 GB of disk, which it frees. `all` writes every report and one table of all
+/// figures, next to the previous results.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Bench {
-    /// What to measure: a group of figures, or `all` of them
+    /// The group of figures to measure, or `all`
     #[arg(required_unless_present = "child")]
     group: Option<String>,
 
@@ -26,31 +27,31 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "FIGURE")]
     only: Option<String>,
 
-    /// With `all`: measure nothing, and draw the table from the reports that are kept
+    /// With `all`: measure nothing, and render the table from the saved reports
     #[arg(long)]
     kept: bool,
 
-    /// Use tiny sizes and leave the other engines out: shows that it runs, measures nothing
+    /// Use tiny sizes and skip the other engines: shows that it runs, measures nothing
     #[arg(long)]
     quick: bool,
 
-    /// Leave the other engines out; building them takes a minute the first time
+    /// Skip the other engines; building them takes a minute the first time
     #[arg(long)]
     no_peers: bool,
 
-    /// Make logs below this directory, which should be on a disk [default: the system's for temporary files]
+    /// Create logs below this directory, which should be on a disk [default: the system's temporary directory]
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
 
-    /// Compress the files in this directory as well, as samples of what is recorded
+    /// Compress the files in this directory as well, as samples of recorded content
     #[arg(long, value_name = "DIR")]
     samples: Option<PathBuf>,
 
-    /// Keep the report in this directory, as Markdown and JSON, such as `tools/results`
+    /// Save the report in this directory, as Markdown and JSON, such as `tools/results`
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// What a figure needs to be done in a process of its own
+    /// Run the part of a figure that needs its own process
     #[arg(long, hide = true, num_args = 1.., value_name = "WORD")]
     child: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! `clients`: payloads captured from real clients through the built binary.
+//! `clients`: runs captured payloads of real clients through the built binary.
 
 use std::{error::Error, fs, path::PathBuf, process::ExitCode};
 
@@ -8,9 +8,9 @@ use super::say;
 
 /// Run captured hook payloads of clients through claude-mem
 ///
-/// The directory has a folder for each client. Prints a line for each payload and fails if one gives another kind of
-/// event than its name says, if its prompt, command, file or answer is not in the event, or if the hook is not a silent
-/// success.
+/// The directory has a folder for each client. Prints a line for each payload. Fails if a payload gives another kind
+/// of event than its file name, if its prompt, command, file or answer is not in the event, or if the hook is not a
+/// silent success.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Clients {
     /// The directory
@@ -62,12 +62,12 @@ impl Clients {
     }
 }
 
-/// What is wrong with the outcome of a payload.
+/// The problems with the outcome of a payload.
 fn problem(row: &Row) -> Option<String> {
     if let Some(problem) = &row.problem {
         return Some(problem.clone());
     }
-    // What a plugin was called with, not what it sent.
+    // The arguments of a plugin call, not a payload.
     if !row.payload["hook"].is_null() || row.file.contains("PermissionRequest") {
         return None;
     }

@@ -1,31 +1,31 @@
-//! `crash`: kill processes that use a log until something is lost, or nothing is.
+//! `crash`: kills processes that use a log, and checks that nothing is lost.
 
 use claude_mem_tools::crash::{Role, Storm, play, storm};
 use std::{env, error::Error, path::PathBuf, process::ExitCode};
 
-/// Kill processes that append to a log, and look for what is lost
+/// Kill processes that append to a log, and check that nothing is lost
 ///
-/// Starts writers, a maintainer and a tail on a new log and kills them (SIGKILL) at random moments, starting
-/// another in the place of each. Then everything is read: every record whose append had returned must be
-/// there once, with the right content, and a tail must have been given each once. Fails if not.
+/// Starts writers, a maintainer and a tail on a new log and kills them (SIGKILL) at random moments, replacing each.
+/// Then the log is read: every acknowledged record must be there exactly once, with the right content, and a tail
+/// must have received each once. Fails if not.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Crash {
-    /// How many processes to kill
+    /// Number of processes to kill
     #[arg(long, default_value_t = 500)]
     kills: u64,
-    /// How many processes append at the same time
+    /// Number of processes that append at the same time
     #[arg(long, default_value_t = 8)]
     writers: usize,
     /// Seed of the random times
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where to keep the log instead of a temporary directory; must be empty
+    /// Directory for the log, which must be empty [default: a temporary directory]
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// What a process of the storm does
+    /// The role of a process in the storm
     #[arg(long, hide = true, requires_all = ["number", "dir"])]
     role: Option<Role>,
-    /// Which process of the storm this is
+    /// The number of a process in the storm
     #[arg(long, hide = true)]
     number: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! `dump`: every table of a database as text, so that two of them can be compared.
+//! `dump`: prints every table of a database as text, to compare two of them.
 
 use claude_mem_projections::Store;
 use std::{
@@ -15,7 +15,7 @@ use std::{
 pub(crate) struct Dump {
     /// The database, such as `~/.claude-mem/memory.db`
     database: PathBuf,
-    /// Only what all machines that share a memory agree on
+    /// Only the rows that are the same on all machines
     #[arg(long)]
     shared: bool,
 }

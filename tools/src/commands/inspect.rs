@@ -1,4 +1,4 @@
-//! `inspect`: what is in a log.
+//! `inspect`: prints the contents of a log.
 
 use crate::inspect;
 use std::{
@@ -8,9 +8,9 @@ use std::{
     process::ExitCode,
 };
 
-/// Look into a log
+/// Print the contents of a log
 ///
-/// Reads files as they lie on the disk, changes nothing, and goes on behind whatever is damaged.
+/// Reads the files as they are, changes nothing, and continues after damaged places.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Inspect {
     /// List the segments: state, size, number of records, times
@@ -18,7 +18,7 @@ pub(crate) enum Inspect {
         #[command(flatten)]
         log: Chosen,
     },
-    /// Show the frames: place, id, kind, schema, size, flags and how the payload begins
+    /// List the frames: position, id, kind, schema, size, flags and the start of the payload
     Dump {
         #[command(flatten)]
         log: Chosen,
@@ -27,9 +27,9 @@ pub(crate) enum Inspect {
         #[arg(long, value_name = "NUMBER")]
         segment: Option<u64>,
     },
-    /// Add up the records of each kind, what compression saves, and what is damaged
+    /// Count records by kind, bytes saved by compression, and damaged places
     ///
-    /// Ends with status 1 if something that was acknowledged may be lost.
+    /// Exits with 1 if an acknowledged record may be lost.
     Stat {
         #[command(flatten)]
         log: Chosen,
@@ -41,7 +41,7 @@ pub(crate) struct Chosen {
     /// The directory of the log
     dir: PathBuf,
 
-    /// Print JSON, one object in a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
 }
@@ -60,7 +60,7 @@ impl Inspect {
         match result {
             Ok(true) => Ok(ExitCode::SUCCESS),
             Ok(false) => Ok(ExitCode::FAILURE),
-            // Whoever was reading has seen enough, as in `… | head`.
+            // The reader closed the pipe, as in `… | head`.
             Err(error) if is_broken_pipe(error.as_ref()) => Ok(ExitCode::SUCCESS),
             Err(error) => Err(error),
         }

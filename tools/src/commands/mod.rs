@@ -27,7 +27,7 @@ struct Tools {
     command: Command,
 }
 
-/// Does what the arguments say.
+/// Runs the subcommand.
 pub(crate) fn main() -> ExitCode {
     match Tools::parse().command.run() {
         Ok(code) => code,
@@ -74,7 +74,7 @@ impl Command {
     }
 }
 
-/// Whoever reads a line shall have it at once, also from a pipe.
+/// Flushes after each line, also into a pipe.
 fn say(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}")?;

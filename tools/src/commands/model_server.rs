@@ -1,4 +1,4 @@
-//! `model-server`: the scripted model, for use by hand and from other languages.
+//! `model-server`: the scripted model, for manual use and other languages.
 
 use std::error::Error;
 use std::fs;
@@ -10,11 +10,10 @@ use claude_mem_tools::model::{Script, Server};
 
 use super::say;
 
-/// Answer as a model from a script, over the real wire protocols
+/// Respond as a model from a script, over the real wire protocols
 ///
-/// Serves the Anthropic Messages API, the chat completions and Responses APIs, and Gemini's, on 127.0.0.1. The
-/// first line on stdout is the base URL; after it comes every request as one line of JSON. Runs until it
-/// is killed.
+/// Serves the Anthropic Messages API, the chat completions and Responses APIs, and Gemini's, on 127.0.0.1. The first
+/// line on stdout is the base URL; each request follows as one line of JSON. Runs until it is killed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = SCRIPT_HELP)]
 pub(crate) struct ModelServer {
@@ -55,16 +54,16 @@ impl ModelServer {
         let script = Script::from_json(&text)?;
         let server = Server::bind(self.port, move |request| script.answer(request))?;
         say(&server.url())?;
-        let mut said = 0;
+        let mut printed = 0;
         loop {
-            let Some(requests) = server.wait_for_requests(said + 1, Duration::from_secs(3600))
+            let Some(requests) = server.wait_for_requests(printed + 1, Duration::from_secs(3600))
             else {
                 continue;
             };
-            for request in &requests[said..] {
+            for request in &requests[printed..] {
                 say(&serde_json::to_string(request)?)?;
             }
-            said = requests.len();
+            printed = requests.len();
         }
     }
 }

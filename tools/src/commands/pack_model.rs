@@ -1,18 +1,18 @@
-//! `pack-model`: makes `src/model/arctic-embed-s.bin`.
+//! `pack-model`: builds `src/model/arctic-embed-s.bin`.
 
 use std::{error::Error, fs, path::PathBuf, process::ExitCode};
 
 use super::say;
 
-/// Make the built-in embedding model from its package
+/// Build the embedding model from its package
 ///
-/// The package is `bot_brain-0.8.0-py3-none-any.whl`, from `pip download --no-deps bot-brain==0.8.0`. Digests of the
-/// package, of what is taken from it, and of the result are checked. Nothing is written if one differs.
+/// The package is `bot_brain-0.8.0-py3-none-any.whl`, from `pip download --no-deps bot-brain==0.8.0`. Checks the
+/// digests of the package, of its parts, and of the result. Writes nothing if one differs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PackModel {
     /// The package
     wheel: PathBuf,
-    /// Where to write the model
+    /// The output file
     out: PathBuf,
 }
 

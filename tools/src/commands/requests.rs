@@ -1,4 +1,4 @@
-//! `requests`: what the requests to a model consist of, measured on transcripts.
+//! `requests`: measures the parts of requests to a model on transcripts.
 
 use std::{
     collections::BTreeMap,
@@ -13,17 +13,17 @@ use claude_mem_tools::model::{Answer, Request, Server, Usage};
 
 use super::say;
 
-/// Measure what the requests to a model consist of
+/// Measure the parts of requests to a model
 ///
-/// Imports transcripts into an empty data directory, distills them with a scripted model, and prints how many
-/// bytes each part of the requests takes. Nothing leaves the machine.
+/// Imports transcripts into an empty data directory, distills them with a scripted model, and prints the bytes of
+/// each part of the requests. Uses no network.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Requests {
     /// The `claude-mem` binary
     binary: PathBuf,
     /// A folder of transcripts
     transcripts: PathBuf,
-    /// An empty folder for the memory; it is left there
+    /// An empty folder for the data, which is kept
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
 }
@@ -58,7 +58,7 @@ impl Requests {
     }
 }
 
-/// Says as little as a model may: recaps stay short, so that requests can be compared.
+/// The shortest valid response: recaps stay short, so that requests can be compared.
 const REPLY: &str = "<summary><completed>measured</completed></summary>";
 
 fn run(
@@ -112,13 +112,13 @@ impl Counted {
     }
 }
 
-/// Of English and code a token is about four bytes.
+/// A token of English text or code has about four bytes.
 const TOKEN_BYTES: usize = 4;
 
-/// Tools whose outputs are counted by themselves.
+/// Tools whose outputs are counted separately.
 const TOOLS: [&str; 8] = ["Bash", "Read", "Grep", "Glob", "Task", "Agent", "Edit", "Write"];
 
-/// Bytes by part of a message. Recorded text is escaped, so that a `<` at the start of a line is a tag of ours.
+/// Bytes by part of a message. Recorded text is escaped, so a `<` at the start of a line is one of our tags.
 fn parts(text: &str) -> Parts {
     let mut parts = Parts::new();
     let (mut part, mut tool) = ("recap".to_owned(), String::new());

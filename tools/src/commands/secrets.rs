@@ -1,4 +1,4 @@
-//! `secrets`: how much of ordinary source code redaction takes for secrets.
+//! `secrets`: counts redactions in ordinary source code.
 
 use std::{collections::BTreeMap, error::Error, fs, path::PathBuf, process::ExitCode};
 
@@ -6,7 +6,7 @@ use claude_mem_tools::placeholders::measure;
 
 use super::say;
 
-/// Extensions of the files that are read.
+/// Extensions of the files to read.
 const EXTENSIONS: &[&str] = &[
     "rs", "py", "js", "mjs", "ts", "go", "c", "h", "java", "rb", "md", "json", "toml", "yml",
     "yaml",
@@ -14,15 +14,15 @@ const EXTENSIONS: &[&str] = &[
 
 /// Count the placeholders that redaction leaves in source code, by rule
 ///
-/// Sends every text file below the folders through the hook and counts what is stored. Source code holds few real
-/// secrets, so this is an upper bound of what is redacted wrongly. Prints Markdown, as kept in
+/// Sends every text file below the folders through the hook and counts the placeholders in the log. Source code
+/// contains few real secrets, so this is an upper bound of false redactions. Prints Markdown, as saved in
 /// `tools/results/secrets.md`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Secrets {
     /// The program to test
     #[arg(long, default_value = "target/release/claude-mem")]
     binary: PathBuf,
-    /// Show every line with a placeholder
+    /// Print every line with a placeholder
     #[arg(long)]
     show: bool,
     /// A name and a folder, such as `Rust=src`

@@ -1,4 +1,4 @@
-//! `soak`: steady load on a worker, and what it holds meanwhile.
+//! `soak`: puts steady load on a worker and watches its resources.
 
 use std::{error::Error, fs, path::PathBuf, process::ExitCode, time::Duration};
 
@@ -7,28 +7,28 @@ use claude_mem_tools::soak;
 /// Growth of memory that counts as flat, in megabytes a minute.
 const SLOPE_MAX: f64 = 0.1;
 
-/// Descriptors, and threads of the pool, that may come and go.
+/// Allowed fluctuation of descriptors and pool threads.
 const SPARE: usize = 4;
 
 /// Put steady load on a worker, and watch its memory, descriptors and threads
 ///
-/// Each second one session is told over HTTP, one by hooks, and some searches are made, with a stream of events open.
-/// Fails if memory without mapped files grows after the first minute of steady load, or if descriptors or threads pile up.
+/// Each second, sends one session over HTTP and one by hooks, and makes some searches, with an event stream open.
+/// Fails if memory without mapped files grows after the first minute of steady load, or if descriptors or threads accumulate.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Soak {
     /// The program to test
     #[arg(long, default_value = "target/release/claude-mem")]
     binary: PathBuf,
-    /// How long, in minutes
+    /// Duration in minutes
     #[arg(long, default_value_t = 10)]
     minutes: u32,
-    /// Rounds without a pause before that, which fill the caches
+    /// Rounds without a pause before that, to fill the caches
     #[arg(long, default_value_t = 2400)]
     warm_up: u32,
-    /// Rounds a second: one session over HTTP, one by hooks, and six searches each
+    /// Rounds per second: one session over HTTP, one by hooks, and six searches each
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     rate: u32,
-    /// Where to write the report
+    /// File for the report
     #[arg(long, default_value = "tools/results/soak.md")]
     report: PathBuf,
 }
@@ -61,7 +61,7 @@ impl Soak {
             let counts = report.settled().iter().map(count);
             counts.clone().max() <= counts.min().map(|least| least + SPARE)
         };
-        // SQLite keeps some descriptors for reuse, whose number depends on who closes when.
+        // SQLite keeps some descriptors for reuse; their number depends on the order of closing.
         let is_flat = report.slope() <= SLOPE_MAX
             && is_constant(|sample| sample.descriptors)
             && is_constant(|sample| sample.threads);

@@ -1,4 +1,4 @@
-//! `storm`: send events through `worker.sock`, and compare the log with the tables.
+//! `storm`: sends events through `worker.sock`, and compares the log with the tables.
 
 use crate::bench::binary;
 use claude_mem_tools::socket_storm::{SocketStorm, storm};
@@ -6,17 +6,17 @@ use std::{error::Error, path::PathBuf, process::ExitCode, time::Instant};
 
 /// Send events through `worker.sock`, and compare the log with the tables
 ///
-/// Starts a worker in an empty home directory and sends prompts over several connections while the worker folds
-/// them. Then the log and the tables must hold the same events. Fails if not.
+/// Starts a worker in an empty home directory and sends prompts over several connections while the worker indexes
+/// them. Fails if the log and the tables differ afterwards.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Storm {
-    /// How many events to send
+    /// Number of events to send
     #[arg(long, default_value_t = 1_000_000)]
     events: u64,
-    /// How many connections send at the same time
+    /// Number of connections that send at the same time
     #[arg(long, default_value_t = 8)]
     connections: u64,
-    /// Where to keep the data instead of a temporary directory; must be empty
+    /// Directory for the data, which must be empty [default: a temporary directory]
     #[arg(long)]
     dir: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `inspect dump`: the frames.
+//! `inspect dump`: prints the frames.
 
 use super::{Inspected, Met, Outcome, show_time};
 use claude_mem_log::{
@@ -8,10 +8,10 @@ use claude_mem_log::{
 use serde::Serialize;
 use std::{io::Write, path::Path};
 
-/// How much of a payload is shown.
+/// Bytes of a payload to print.
 const PREVIEW_CHARS: usize = 60;
 
-/// A frame or a gap, in a line.
+/// A frame or a gap, on one line.
 #[derive(Debug, Default, Serialize)]
 struct Line {
     seq: u64,
@@ -30,12 +30,12 @@ struct Line {
     codec: Option<u8>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     flags: Vec<&'static str>,
-    /// As stored, without the frame's header; of a gap, all of it.
+    /// As stored, without the frame's header; for a gap, all of it.
     bytes: u64,
     preview: String,
 }
 
-/// Shows every frame of the log in `dir`, or of one segment.
+/// Prints every frame of the log in `dir`, or of one segment.
 pub(crate) fn dump(dir: &Path, only: Option<u64>, json: bool, out: &mut impl Write) -> Outcome<()> {
     let inspected = Inspected::open(dir)?;
     let wanted = |number| only.is_none_or(|only| only == number);
@@ -93,7 +93,7 @@ fn of_header(at: Line, header: &FrameHeader) -> Line {
     }
 }
 
-/// The beginning of a payload, printable.
+/// The start of a payload, printable.
 fn preview(header: &FrameHeader, stored: &[u8]) -> String {
     let payload = super::stat::payload(header, stored);
     let text = String::from_utf8_lossy(&payload[..payload.len().min(4 * PREVIEW_CHARS)]);

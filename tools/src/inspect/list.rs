@@ -1,11 +1,11 @@
-//! `inspect ls`: the segments.
+//! `inspect ls`: lists the segments.
 
 use super::{Inspected, Met, Outcome, show_time, state_name};
 use claude_mem_log::SegmentInfo;
 use serde::Serialize;
 use std::{io::Write, path::Path};
 
-/// A segment, in a line.
+/// A segment, on one line.
 #[derive(Debug, Serialize)]
 struct Line {
     segment: u64,
@@ -44,7 +44,7 @@ pub(crate) fn list(dir: &Path, json: bool, out: &mut impl Write) -> Outcome<()> 
     Ok(())
 }
 
-/// From the seal if there is one; else by reading the segment.
+/// From the seal if there is one; otherwise by reading the segment.
 fn line(inspected: &Inspected, segment: &SegmentInfo) -> Outcome<Line> {
     let mut records = 0;
     let mut times: Option<(u64, u64)> = None;

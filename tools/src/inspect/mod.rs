@@ -1,4 +1,4 @@
-//! Looking into a log, frame by frame, as it lies on the disk.
+//! Inspection of a log, frame by frame, as stored on the disk.
 
 mod dump;
 mod list;
@@ -17,7 +17,7 @@ use std::{error::Error, fs, ops::Range, path::Path};
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// A log, to be looked into.
+/// An opened log.
 struct Inspected {
     log_id: [u8; 16],
     segments: Vec<SegmentInfo>,
@@ -33,7 +33,7 @@ impl Inspected {
         Ok(Self { log_id: log.id().unwrap_or_default(), segments })
     }
 
-    /// Reads a segment to its end and shows everything that is in it.
+    /// Reads a segment to its end and passes on everything in it.
     fn walk(
         &self,
         segment: &SegmentInfo,
@@ -77,7 +77,7 @@ impl Inspected {
     }
 }
 
-/// What is met at an offset of a segment.
+/// The content at an offset of a segment.
 #[derive(Clone, Copy)]
 enum Met<'a> {
     /// A record, and its payload as stored.
@@ -88,7 +88,7 @@ enum Met<'a> {
         reason: GapReason,
         header: Option<FrameHeader>,
     },
-    /// The end of the active segment: an append may be under way.
+    /// The end of the active segment: an append may be in progress.
     Unfinished(u64),
 }
 
@@ -106,7 +106,7 @@ fn state_name(state: SegmentState) -> &'static str {
     }
 }
 
-/// A time in an id, as people write it.
+/// The time of an id, formatted.
 fn show_time(time_us: u64) -> String {
     jiff::Timestamp::from_microsecond(time_us as i64)
         .map_or_else(|_| format!("{time_us} µs"), |time| time.to_string())

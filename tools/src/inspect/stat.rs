@@ -1,4 +1,4 @@
-//! `inspect stat`: what there is of each kind, what compression saves, what is damaged.
+//! `inspect stat`: counts by kind, bytes saved by compression, damaged places.
 
 use super::{Inspected, Met, Outcome, state_name};
 use claude_mem_log::{
@@ -8,7 +8,7 @@ use claude_mem_log::{
 use serde::Serialize;
 use std::{borrow::Cow, collections::BTreeMap, io::Write, path::Path};
 
-/// Everything about a log, added up.
+/// The totals of a log.
 #[derive(Debug, Default, Serialize)]
 struct Stat {
     segments: BTreeMap<&'static str, u64>,
@@ -22,9 +22,9 @@ struct Stat {
 #[derive(Debug, Default, Serialize)]
 struct Count {
     records: u64,
-    /// Of payloads, as given.
+    /// Payload bytes before compression.
     payload_bytes: u64,
-    /// Of payloads, as stored.
+    /// Payload bytes as stored.
     stored_bytes: u64,
     compressed: u64,
     tombstones: u64,
@@ -46,7 +46,7 @@ impl Count {
     }
 }
 
-/// Adds up the log in `dir`. Says whether nothing in it is damaged.
+/// Adds up the log in `dir`. Returns whether it is undamaged.
 pub(crate) fn stat(dir: &Path, json: bool, out: &mut impl Write) -> Outcome<bool> {
     let inspected = Inspected::open(dir)?;
     let mut stat = Stat::default();
@@ -68,7 +68,7 @@ pub(crate) fn stat(dir: &Path, json: bool, out: &mut impl Write) -> Outcome<bool
     } else {
         stat.print(out)?;
     }
-    // What was torn was never acknowledged.
+    // A torn record was never acknowledged.
     Ok(stat.gaps.keys().all(|reason| *reason == GapReason::TornWrite.describe()))
 }
 
@@ -122,9 +122,9 @@ impl Stat {
     }
 }
 
-/// A payload as it was given; as it is stored if it cannot be decompressed.
+/// A decompressed payload; as stored if it cannot be decompressed.
 pub(super) fn payload<'a>(header: &FrameHeader, stored: &'a [u8]) -> Cow<'a, [u8]> {
-    // Either has its first place in front.
+    // Both start with the first position of the record.
     let stored = match header.has(FLAG_MOVED | FLAG_AGAIN) {
         true => stored.get(8..).unwrap_or_default(),
         false => stored,

@@ -1,4 +1,4 @@
-//! What the model says to one request, or how it fails to.
+//! The response of the model to one request, or its failure.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::gate::Gate;
 
-/// One answer. Made by the functions below, refined by the methods.
+/// One response. Created by the functions below, refined by the methods.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub(super) kind: Kind,
@@ -26,7 +26,7 @@ pub(super) enum Kind {
     Hang,
 }
 
-/// How a message stops being sent. All but the first leave it half sent.
+/// How a response ends. All but the first variant cut it off.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Ending {
     Whole,
@@ -36,12 +36,12 @@ pub(super) enum Ending {
     Error { kind: String, message: String },
 }
 
-/// A part of a message.
+/// A block of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Block {
-    /// What the model says.
+    /// Text of the model.
     Text(String),
-    /// A tool the model wants to have run.
+    /// A tool call of the model.
     Tool {
         /// As the request names it: `Bash`.
         name: String,
@@ -50,17 +50,17 @@ pub enum Block {
     },
 }
 
-/// What an answer is said to have cost, in tokens.
+/// The reported tokens of a response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Usage {
-    /// Read afresh.
+    /// Uncached input.
     pub input: u64,
-    /// Written.
+    /// Output.
     pub output: u64,
-    /// Read and put into the cache.
+    /// Input written to the cache.
     pub cache_creation: u64,
-    /// Read from the cache.
+    /// Input read from the cache.
     pub cache_read: u64,
 }
 
@@ -70,23 +70,23 @@ impl Answer {
         Self::blocks([Block::Text(text.into())])
     }
 
-    /// An answer with nothing in it: one text block, empty.
+    /// An empty response: one empty text block.
     pub fn empty() -> Self {
         Self::text("")
     }
 
-    /// Calls of tools, run by the client in parallel if it can.
+    /// Tool calls, which the client may run in parallel.
     pub fn tools<N: Into<String>>(calls: impl IntoIterator<Item = (N, Value)>) -> Self {
         let call = |(name, input): (N, Value)| Block::Tool { name: name.into(), input };
         Self::blocks(calls.into_iter().map(call))
     }
 
-    /// Any sequence of texts and calls.
+    /// Any sequence of texts and tool calls.
     pub fn blocks(blocks: impl IntoIterator<Item = Block>) -> Self {
         Self::of(Kind::Message(blocks.into_iter().collect()))
     }
 
-    /// An HTTP error in the form of the protocol asked in, with the type the API gives to this status.
+    /// An HTTP error in the form of the protocol, with the API's type for this status.
     pub fn http(status: u16) -> Self {
         let kind = match status {
             400 => "invalid_request_error",
@@ -120,12 +120,12 @@ impl Answer {
         Self::of(Kind::Malformed)
     }
 
-    /// Not a byte, until the server is dropped.
+    /// No response, until the server is dropped.
     pub fn hang() -> Self {
         Self::of(Kind::Hang)
     }
 
-    /// The seconds to wait before another try, on an error.
+    /// The seconds in the `retry-after` header of an error.
     #[must_use]
     pub fn retry_after(mut self, seconds: u64) -> Self {
         if let Kind::Error { retry_after, .. } = &mut self.kind {
@@ -134,58 +134,58 @@ impl Answer {
         self
     }
 
-    /// The connection breaks in the middle of the message.
+    /// Closes the connection in the middle of the message.
     #[must_use]
     pub fn cut(self) -> Self {
         Self { ending: Ending::Cut, ..self }
     }
 
-    /// The response ends in the middle of the message, though in good order for HTTP: what a proxy makes
-    /// of a connection that broke behind it.
+    /// Ends the response in the middle of the message, as valid HTTP: a proxy does so when its upstream connection
+    /// breaks.
     #[must_use]
     pub fn short(self) -> Self {
         Self { ending: Ending::Short, ..self }
     }
 
-    /// Nothing comes after the middle of the message, until the server is dropped.
+    /// Sends nothing after the middle of the message, until the server is dropped.
     #[must_use]
     pub fn stall(self) -> Self {
         Self { ending: Ending::Stall, ..self }
     }
 
-    /// The stream breaks off with an `error` event, as when the API is overloaded half-way. Without
-    /// streaming the whole answer is that error, with status 529.
+    /// Ends the stream with an `error` event, as when the API is overloaded half-way. Without streaming the whole
+    /// response is that error, with status 529.
     #[must_use]
     pub fn fail(self, kind: &str, message: &str) -> Self {
         let ending = Ending::Error { kind: kind.to_owned(), message: message.to_owned() };
         Self { ending, ..self }
     }
 
-    /// Stopped because the limit of tokens was reached.
+    /// Stops at the token limit.
     #[must_use]
     pub fn max_tokens(self) -> Self {
         self.stop_reason("max_tokens")
     }
 
-    /// Why the model stopped, in Anthropic's words; `tool_use` or `end_turn` if not said.
+    /// Sets the stop reason, in Anthropic's terms; by default `tool_use` or `end_turn`.
     #[must_use]
     pub fn stop_reason(self, reason: &str) -> Self {
         Self { stop_reason: Some(reason.to_owned()), ..self }
     }
 
-    /// The tokens it reports; if not said, a quarter of the bytes of request and answer.
+    /// Sets the reported tokens; by default a quarter of the bytes of request and response.
     #[must_use]
     pub fn usage(self, usage: Usage) -> Self {
         Self { usage: Some(usage), ..self }
     }
 
-    /// A pause before each event of the stream, or before the whole.
+    /// Waits before each event of the stream, or before the whole response.
     #[must_use]
     pub fn slow(self, pause: Duration) -> Self {
         Self { pause, ..self }
     }
 
-    /// Not a byte until the gate is open: a test can act between the request and its answer.
+    /// Sends nothing until the gate is open: a test can act between a request and its response.
     #[must_use]
     pub fn held_by(self, gate: &Gate) -> Self {
         Self { gate: Some(gate.clone()), ..self }
@@ -196,14 +196,14 @@ impl Answer {
         Self { kind, ending, usage: None, stop_reason: None, pause, gate: None }
     }
 
-    /// Why the model stopped, in Anthropic's words.
+    /// The stop reason, in Anthropic's terms.
     pub(super) fn reason(&self, blocks: &[Block]) -> String {
         let calls = blocks.iter().any(|block| matches!(block, Block::Tool { .. }));
         let natural = if calls { "tool_use" } else { "end_turn" };
         self.stop_reason.clone().unwrap_or_else(|| natural.to_owned())
     }
 
-    /// What it cost, for a request whose body was so long.
+    /// The reported tokens, for a request body of this length.
     pub(super) fn cost(&self, blocks: &[Block], request: &Value) -> Usage {
         let written: usize = blocks.iter().map(Block::bytes).sum();
         let estimate = || Usage {
@@ -224,7 +224,7 @@ impl Block {
     }
 }
 
-/// About four bytes make a token, and nothing costs none.
+/// About four bytes per token, and at least one token.
 pub(super) fn tokens(bytes: usize) -> u64 {
     1 + bytes as u64 / 4
 }

@@ -1,4 +1,4 @@
-//! The Anthropic Messages API: which requests it refuses, and an answer in its words.
+//! The Anthropic Messages API: validation of requests, and the form of responses.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::answer::{Answer, Block, Ending, Kind, Usage, tokens};
 use super::http::Response;
 use super::request::Request;
 
-/// Refuses what the real service refuses, so that a careless client is found out here.
+/// Rejects requests that the real service rejects, so that faulty clients are detected.
 pub(super) fn refusal(request: &Request) -> Option<Response> {
     let key = request.header("x-api-key").or(request.header("authorization"));
     if key.is_none_or(str::is_empty) {
@@ -34,7 +34,7 @@ pub(super) fn error(status: u16, kind: &str, message: &str) -> Response {
     Response::json(status, &error_body(kind, message))
 }
 
-/// The answer on the wire; `None` when nothing is ever sent.
+/// The response as HTTP; `None` if nothing is ever sent.
 pub(super) fn respond(request: &Request, answer: &Answer) -> Option<Response> {
     let mut response = match &answer.kind {
         Kind::Hang => return None,
@@ -55,7 +55,7 @@ pub(super) fn respond(request: &Request, answer: &Answer) -> Option<Response> {
 }
 
 fn message(request: &Request, answer: &Answer, blocks: &[Block]) -> Response {
-    let told = Told {
+    let writer = MessageWriter {
         request,
         blocks,
         usage: answer.cost(blocks, &request.body),
@@ -63,26 +63,26 @@ fn message(request: &Request, answer: &Answer, blocks: &[Block]) -> Response {
     };
     match (&answer.ending, request.wants_stream()) {
         (Ending::Error { kind, message }, false) => error(529, kind, message),
-        (_, false) => Response::json(200, &told.message()),
+        (_, false) => Response::json(200, &writer.message()),
         (Ending::Error { kind, message }, true) => {
-            let mut events = told.events();
+            let mut events = writer.events();
             events.truncate(events.len() / 2);
             events.push(event(&error_body(kind, message)));
             Response::events(events)
         }
-        (_, true) => Response::events(told.events()),
+        (_, true) => Response::events(writer.events()),
     }
 }
 
 /// A message together with the request it answers.
-struct Told<'a> {
+struct MessageWriter<'a> {
     request: &'a Request,
     blocks: &'a [Block],
     usage: Usage,
     reason: String,
 }
 
-impl Told<'_> {
+impl MessageWriter<'_> {
     fn message(&self) -> Value {
         let content: Vec<_> =
             self.blocks.iter().enumerate().map(|(i, b)| self.block(i, b)).collect();
@@ -107,7 +107,7 @@ impl Told<'_> {
         events
     }
 
-    /// The message before anything is said: the form of `message_start`.
+    /// The message without content, as in `message_start`.
     fn opening(&self) -> Value {
         let mut usage = usage_body(self.usage);
         usage["output_tokens"] = 1.into();
@@ -163,8 +163,8 @@ impl Told<'_> {
     }
 }
 
-/// At least two pieces of anything that has two characters, so that a stream can break inside of it, and
-/// not more than some hundred, so that a long text does not take long.
+/// Splits a text into at least two pieces, so that a stream can break inside it, and into some hundred at most, so
+/// that a long text does not take long.
 fn pieces(text: &str) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
     let size = (characters.len() / 100).max(24).min(characters.len().div_ceil(2)).max(1);

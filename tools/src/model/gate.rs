@@ -1,4 +1,4 @@
-//! A gate that holds an answer back until a test opens it, so that no test has to sleep.
+//! A gate that delays a response until a test opens it, so that no test has to sleep.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ impl Gate {
         Self::default()
     }
 
-    /// Lets through everyone who waits, now and later.
+    /// Lets all current and future waiters through.
     pub fn open(&self) {
         let (open, opened) = &*self.0;
         *open.lock().unwrap_or_else(PoisonError::into_inner) = true;
@@ -25,7 +25,7 @@ impl Gate {
         *self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the gate, at most for `limit`; says whether it is open.
+    /// Waits until the gate is open, up to the limit; returns whether it is.
     pub fn wait(&self, limit: Duration) -> bool {
         let (open, opened) = &*self.0;
         let deadline = Instant::now() + limit;

@@ -26,7 +26,7 @@ fn error(status: u16, message: &str) -> Response {
     Response::json(status, &json!({"error": error}))
 }
 
-/// The answer on the wire; `None` when nothing is ever sent.
+/// The response as HTTP; `None` if nothing is ever sent.
 pub(super) fn respond(request: &Request, answer: &Answer) -> Option<Response> {
     Some(match (&answer.kind, &answer.ending) {
         (Kind::Hang, _) => return None,

@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as the clients use: one request and one response for each connection.
+//! The part of HTTP/1.1 that clients use: one request and one response per connection.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use super::request::Request;
 const BODY_BYTES_MAX: u64 = 64 << 20;
 const HEAD_BYTES_MAX: u64 = 256 << 10;
 
-/// What goes back, before anyone decides how much of it is sent.
+/// A complete response; the server may send only a part of it.
 #[derive(Debug, PartialEq)]
 pub(super) struct Response {
     pub(super) status: u16,
@@ -59,7 +59,7 @@ impl Response {
 }
 
 impl Body {
-    /// The first half, for answers that break off.
+    /// The first half, for truncated responses.
     pub(super) fn halved(&self) -> Self {
         match self {
             Self::Whole(body) => Self::Whole(body.chars().take(body.chars().count() / 2).collect()),
@@ -67,7 +67,7 @@ impl Body {
         }
     }
 
-    /// What says that nothing more comes.
+    /// The end of a chunked body.
     pub(super) fn end(&self) -> &'static [u8] {
         match self {
             Self::Whole(_) => b"",
@@ -76,7 +76,7 @@ impl Body {
     }
 }
 
-/// Reads one request; `None` when the client closed without sending any. Its number is given later.
+/// Reads one request; `None` if the client closed the connection without sending one. The server sets its number.
 pub(super) fn read(stream: &TcpStream) -> io::Result<Option<Request>> {
     let mut reader = BufReader::new(stream);
     let head = read_head(&mut reader)?;

@@ -1,5 +1,5 @@
-//! The `OpenAI` chat completions API, as served by many: which requests it refuses, and an answer in its
-//! words. A key is not asked for, since local servers have none.
+//! The `OpenAI` chat completions API, as served by many: validation of requests, and the form of responses. A key is
+//! not required, since local servers have none.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ pub(super) fn refusal(request: &Request) -> Option<Response> {
     Some(error(400, "invalid_request_error", why))
 }
 
-/// Vectors are made by the one who scripts them: [`Answer::raw`](super::Answer::raw).
+/// Scripts provide the vectors: [`Answer::raw`](super::Answer::raw).
 pub(super) fn refusal_to_embed(request: &Request) -> Option<Response> {
     let why = if request.body["model"].as_str().is_none_or(str::is_empty) {
         "you must provide a model parameter"
@@ -35,7 +35,7 @@ pub(super) fn error(status: u16, kind: &str, message: &str) -> Response {
     Response::json(status, &json!({"error": error}))
 }
 
-/// The answer on the wire; `None` when nothing is ever sent.
+/// The response as HTTP; `None` if nothing is ever sent.
 pub(super) fn respond(request: &Request, answer: &Answer) -> Option<Response> {
     Some(match (&answer.kind, &answer.ending) {
         (Kind::Hang, _) => return None,
@@ -58,7 +58,7 @@ pub(super) fn respond(request: &Request, answer: &Answer) -> Option<Response> {
     })
 }
 
-/// The same completion in pieces: the message, the reason for its end, what it cost.
+/// The same completion in pieces: the message, the finish reason, the usage.
 fn chunks(mut whole: Value) -> Vec<String> {
     let mut choice = whole["choices"][0].take();
     let mut delta = choice["message"].take();

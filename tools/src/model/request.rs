@@ -1,8 +1,8 @@
-//! A request as the server received it, and the questions a script or a test puts to it.
+//! A received request, with accessors for scripts and tests.
 
 use serde_json::Value;
 
-/// One HTTP request, recorded whole before it is answered.
+/// One HTTP request, recorded before it is answered.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Request {
     /// Counts from 0 in the order of arrival.
@@ -11,7 +11,7 @@ pub struct Request {
     pub method: String,
     /// Without the query: `/v1/messages`.
     pub path: String,
-    /// What follows the `?`: `beta=true`, or nothing.
+    /// The query after the `?`: `beta=true`, or empty.
     pub query: String,
     /// In the order sent, names in lower case.
     pub headers: Vec<(String, String)>,
@@ -26,12 +26,12 @@ impl Request {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The model asked for, or nothing.
+    /// The requested model, or empty.
     pub fn model(&self) -> &str {
         self.body["model"].as_str().unwrap_or_default()
     }
 
-    /// Whether the answer shall come as a stream of events.
+    /// Whether a stream of events is requested.
     pub fn wants_stream(&self) -> bool {
         self.body["stream"].as_bool().unwrap_or(false)
     }
@@ -55,7 +55,7 @@ impl Request {
         texts.join("\n")
     }
 
-    /// Every text of every message, whatever its role: hooks' context lands in different places for
+    /// Every text of every message, whatever its role: clients put the context of hooks in different places for
     /// different models, so a test searches here.
     pub fn all_text(&self) -> String {
         let mut texts = Vec::new();
@@ -76,12 +76,12 @@ impl Request {
         results
     }
 
-    /// Whether the model is being told what a tool returned.
+    /// Whether the last message has the result of a tool.
     pub fn has_tool_result(&self) -> bool {
         !self.tool_results().is_empty()
     }
 
-    /// How many results of tools the whole conversation has so far, in any of the protocols.
+    /// The number of tool results in the whole conversation, in any of the protocols.
     pub fn tool_results_so_far(&self) -> usize {
         let is_result = |part: &&Value| {
             let kind = part["type"].as_str().unwrap_or_default();
@@ -119,7 +119,7 @@ impl Request {
     }
 }
 
-/// The elements of an array; of anything else, none.
+/// The elements of an array; empty for other values.
 fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! The `OpenAI` Responses API, as Codex speaks it: always streamed. A tool whose input is a string is called as a custom
-//! tool, which takes text in place of arguments.
+//! The `OpenAI` Responses API, as Codex uses it: always streamed. A tool whose input is a string is called as a
+//! custom tool, which takes text instead of arguments.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub(super) fn refusal(request: &Request) -> Option<Response> {
     Some(error(400, "invalid_request_error", why))
 }
 
-/// The answer on the wire; `None` when nothing is ever sent.
+/// The response as HTTP; `None` if nothing is ever sent.
 pub(super) fn respond(request: &Request, answer: &Answer) -> Option<Response> {
     Some(match (&answer.kind, &answer.ending) {
         (Kind::Hang, _) => return None,

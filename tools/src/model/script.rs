@@ -1,4 +1,4 @@
-//! Which answer a request gets, written down in advance.
+//! A script: which request gets which response.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,9 +11,9 @@ use serde_json::Value;
 use super::answer::{Answer, Block, Usage};
 use super::request::Request;
 
-/// Answers chosen by rules first, then one after another, then by the last resort.
+/// Responses by rules first, then steps in order, then the default.
 ///
-/// A request that finds none is refused with status 400 and told so: a test that asks more often than
+/// A request without a response is rejected with status 400 and a message: a test that sends more requests than
 /// expected fails with the reason instead of waiting.
 #[derive(Debug, Default)]
 pub struct Script {
@@ -22,7 +22,7 @@ pub struct Script {
     otherwise: Option<Answer>,
 }
 
-/// Which requests a rule is for: those that meet all that was said.
+/// The conditions of a rule. All of them must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct When {
@@ -31,37 +31,37 @@ pub struct When {
     tool_result: Option<bool>,
 }
 
-/// What is wrong with a script that was read from JSON.
+/// An error in a script that was read from JSON.
 #[derive(Debug)]
 pub struct ScriptError(String);
 
 impl Script {
-    /// A script without any answer.
+    /// A script without any response.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The answer to the next request that no rule is for.
+    /// Adds the response to the next request that no rule matches.
     #[must_use]
     pub fn then(self, answer: Answer) -> Self {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner).push_back(answer);
         self
     }
 
-    /// The answer to every such request. Rules are tried in the order they were given, before the steps.
+    /// Adds a rule. Rules are tried in the order they were added, before the steps.
     #[must_use]
     pub fn when(mut self, when: When, answer: Answer) -> Self {
         self.rules.push((when, answer));
         self
     }
 
-    /// The answer once the steps are used up.
+    /// Sets the response after the last step.
     #[must_use]
     pub fn otherwise(self, answer: Answer) -> Self {
         Self { otherwise: Some(answer), ..self }
     }
 
-    /// Reads the form that `claude-mem-tools model-server --help` describes.
+    /// Parses the form that `claude-mem-tools model-server --help` describes.
     pub fn from_json(text: &str) -> Result<Self, ScriptError> {
         let written: Written =
             serde_json::from_str(text).map_err(|e| ScriptError(e.to_string()))?;
@@ -76,7 +76,7 @@ impl Script {
         Ok(script)
     }
 
-    /// The answer to this request; a step is used up by it.
+    /// The response to this request, which may use up a step.
     pub fn answer(&self, request: &Request) -> Answer {
         if let Some((_, answer)) = self.rules.iter().find(|(when, _)| when.matches(request)) {
             return answer.clone();
@@ -95,19 +95,19 @@ impl When {
         Self::default()
     }
 
-    /// Asks a model whose name contains this.
+    /// The name of the model contains this.
     #[must_use]
     pub fn model(self, part: &str) -> Self {
         Self { model: Some(part.to_owned()), ..self }
     }
 
-    /// Has this in its last user message.
+    /// The last user message contains this.
     #[must_use]
     pub fn text(self, part: &str) -> Self {
         Self { text: Some(part.to_owned()), ..self }
     }
 
-    /// Brings the result of a tool, or does not.
+    /// The request has the result of a tool, or not.
     #[must_use]
     pub fn tool_result(self, present: bool) -> Self {
         Self { tool_result: Some(present), ..self }
@@ -181,8 +181,8 @@ struct WrittenError {
 
 impl WrittenAnswer {
     fn read(self) -> Result<Answer, ScriptError> {
-        let says = self.text.is_some() || !self.tools.is_empty();
-        let ways = [says, self.error.is_some(), self.hang, self.malformed];
+        let has_content = self.text.is_some() || !self.tools.is_empty();
+        let ways = [has_content, self.error.is_some(), self.hang, self.malformed];
         if ways.into_iter().filter(|way| *way).count() != 1 {
             let rule = "an answer has text or tools, or one of error, hang and malformed";
             return Err(ScriptError(rule.to_owned()));

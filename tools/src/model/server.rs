@@ -1,4 +1,4 @@
-//! The server itself: a thread that accepts, one for each connection, and a record of every request.
+//! The server: an accepting thread, one thread per connection, and a record of every request.
 
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -13,8 +13,8 @@ use super::request::Request;
 use super::script::Script;
 use super::{anthropic, gemini, openai, responses};
 
-/// Answers on a free port of the loopback interface until it is dropped; then every connection is closed
-/// and every thread has ended.
+/// Responds on a free port of the loopback interface until it is dropped; then every connection is closed and every
+/// thread has ended.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -28,8 +28,8 @@ impl Server {
         Self::answering(move |request| script.answer(request))
     }
 
-    /// Serves what the closure says. It is asked for whole and valid questions to the model alone, from
-    /// several threads when the client asks several at once.
+    /// Serves the responses of a closure. It is called only for valid requests to the model, from several threads for
+    /// concurrent requests.
     pub fn answering(
         answer: impl Fn(&Request) -> Answer + Send + Sync + 'static,
     ) -> io::Result<Self> {
@@ -49,12 +49,12 @@ impl Server {
         Ok(Self { address, shared, acceptor: Some(acceptor) })
     }
 
-    /// What `ANTHROPIC_BASE_URL` is set to: `http://127.0.0.1:PORT`. `OpenAI` clients add `/v1`.
+    /// The value for `ANTHROPIC_BASE_URL`: `http://127.0.0.1:PORT`. `OpenAI` clients add `/v1`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Every request so far in the order of arrival, also those that were refused.
+    /// Every request so far in the order of arrival, including rejected ones.
     pub fn requests(&self) -> Vec<Request> {
         self.shared.requests().clone()
     }
@@ -78,7 +78,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.shared.closing.open();
-        // The acceptor sits in `accept`; a connection is what wakes it.
+        // The accepting thread blocks in `accept`; a connection wakes it.
         drop(TcpStream::connect(self.address));
         if let Some(acceptor) = self.acceptor.take() {
             drop(acceptor.join());
@@ -119,7 +119,7 @@ impl Shared {
         request
     }
 
-    /// Waits as scripted; says whether the server is still open afterwards.
+    /// Waits as scripted; returns whether the server is still open.
     fn pause(&self, length: Duration) -> bool {
         !self.closing.wait(length)
     }
@@ -129,7 +129,7 @@ impl Shared {
     }
 
     fn hold(&self, gate: &Gate) {
-        // Either gate may open first, and a thread cannot wait for two: look at both in turn.
+        // Either gate may open first, and a thread cannot wait for both: poll them in turn.
         while !gate.wait(Duration::from_millis(20)) && !self.closing.is_open() {}
     }
 }
@@ -144,7 +144,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         connections.retain(|(_, thread)| !thread.is_finished());
         let handle = stream.try_clone().ok();
         let shared = Arc::clone(shared);
-        // A client that goes away in the middle is an ordinary thing here.
+        // A client may disconnect at any time.
         let serve = move || drop(converse(&stream, &shared));
         connections.push((handle, thread::spawn(serve)));
     }
@@ -165,7 +165,7 @@ fn converse(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
     sent
 }
 
-/// One request and the connection it came by.
+/// One request and its connection.
 struct Conversation<'a> {
     stream: &'a TcpStream,
     shared: &'a Shared,
@@ -229,7 +229,7 @@ impl Conversation<'_> {
             Ending::Whole | Ending::Error { .. } => &response.body,
             Ending::Short | Ending::Cut | Ending::Stall => &shortened,
         };
-        // A body that is cut off was announced whole; one that is short was announced short.
+        // A truncated body has the full content length; a short one has its own.
         let announced = if *ending == Ending::Short { body } else { &response.body };
         stream.write_all(response.head(announced).as_bytes())?;
         self.send_body(body, pause)?;

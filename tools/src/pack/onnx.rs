@@ -1,8 +1,8 @@
-//! Reads the tensors of an ONNX file: as much of protobuf as that takes.
+//! Reads the tensors of an ONNX file, with the necessary part of protobuf.
 
 use std::{collections::HashMap, error::Error};
 
-/// The tensors by their names: little-endian numbers, rows first.
+/// The tensors by name: little-endian numbers, row-major.
 pub(crate) fn tensors(model: &[u8]) -> Result<HashMap<String, &[u8]>, Box<dyn Error>> {
     let mut tensors = HashMap::new();
     for (_, graph) in fields(model)?.into_iter().filter(|(field, _)| *field == 7) {
@@ -11,12 +11,12 @@ pub(crate) fn tensors(model: &[u8]) -> Result<HashMap<String, &[u8]>, Box<dyn Er
             for (field, contents) in fields(tensor)? {
                 match field {
                     8 => name = String::from_utf8(contents.to_vec())?,
-                    // Packed floats and raw bytes look the same.
+                    // Packed floats and raw bytes have the same form.
                     4 | 9 => values = Some(contents),
                     _ => {}
                 }
             }
-            // Zero points are kept as integers, and are all the same.
+            // Zero points are stored as integers, and are all the same.
             if let Some(values) = values {
                 tensors.insert(name, values);
             }
@@ -25,10 +25,10 @@ pub(crate) fn tensors(model: &[u8]) -> Result<HashMap<String, &[u8]>, Box<dyn Er
     Ok(tensors)
 }
 
-/// A field's number and contents.
+/// The number and contents of a field.
 type Field<'a> = (u64, &'a [u8]);
 
-/// The fields of a message that have a length. Others are skipped.
+/// The length-delimited fields of a message. Others are skipped.
 fn fields(message: &[u8]) -> Result<Vec<Field<'_>>, Box<dyn Error>> {
     let mut fields = Vec::new();
     let mut rest = message;

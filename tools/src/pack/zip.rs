@@ -1,4 +1,4 @@
-//! Reads one file out of a zip archive, as wheels are.
+//! Reads one file of a zip archive, such as a wheel.
 
 use std::{error::Error, io::Read as _};
 

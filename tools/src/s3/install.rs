@@ -1,4 +1,4 @@
-//! Finding the server, and building it where it is missing.
+//! Finds the server, and builds it if it is missing.
 
 use std::{
     env, fmt,
@@ -13,21 +13,21 @@ use crate::client;
 /// The version that tests expect.
 pub const VERSION: &str = "2.5.0";
 
-/// Why there is no server.
+/// Why the server is not available.
 #[derive(Debug)]
 pub enum S3Error {
     /// It could not be built, or does not run.
     Broken {
-        /// What was tried.
+        /// The command.
         command: String,
-        /// What it printed last.
+        /// The end of its output.
         output: String,
     },
-    /// Something of its files or of the process could not be had.
+    /// A file or the process is not accessible.
     Io {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -53,11 +53,10 @@ impl S3Error {
     }
 }
 
-/// The server's program, built by cargo on first use.
+/// The server program, built by cargo on first use.
 ///
-/// It is kept in `garage-VERSION` where the client is kept. Building takes some minutes: it is not optimised,
-/// because a few hundred small objects are all that it is asked for. Processes that want it at the same time wait
-/// for the first of them.
+/// It is kept in `garage-VERSION` next to the client. Building takes some minutes: it is not optimised, because it
+/// stores only a few hundred small objects. Concurrent processes wait for the first one.
 pub fn executable() -> Result<PathBuf, S3Error> {
     build(&client::cache(), Path::new(&env::var_os("CARGO").unwrap_or_else(|| "cargo".into())))
 }
@@ -73,8 +72,8 @@ fn build(cache: &Path, cargo: &Path) -> Result<PathBuf, S3Error> {
     if program.exists() {
         return Ok(program);
     }
-    // Built aside and renamed when it runs, so that what an interrupted build leaves is never used; it is gone
-    // on from, though.
+    // Built in a temporary directory and renamed when it runs, so that an interrupted build leaves nothing that is
+    // used, but can be continued.
     let unfinished = cache.join(format!("{name}.unfinished"));
     fs::create_dir_all(&unfinished).map_err(S3Error::io(&unfinished))?;
     run(&mut install(cargo, &unfinished))?;
@@ -87,7 +86,7 @@ fn build(cache: &Path, cargo: &Path) -> Result<PathBuf, S3Error> {
 fn install(cargo: &Path, into: &Path) -> Command {
     let mut command = Command::new(cargo);
     command.args(["install", "garage", "--locked", "--version", VERSION]);
-    // Without what a test has no use for: other databases, metrics, another protocol.
+    // Without unused features: other databases, metrics, another protocol.
     command
         .args(["--no-default-features", "--features", "bundled-libs,sqlite", "--root"])
         .arg(into);
@@ -96,7 +95,7 @@ fn install(cargo: &Path, into: &Path) -> Command {
         command.env(format!("CARGO_PROFILE_RELEASE_{setting}"), value);
     }
     command.env("CARGO_PROFILE_RELEASE_LTO", "off");
-    // What cargo tells the tests that it runs is about us.
+    // Variables that cargo sets for tests are about our package.
     for about_us in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET", "RUSTC_WRAPPER"]
     {
         command.env_remove(about_us);
@@ -110,8 +109,8 @@ fn run(command: &mut Command) -> Result<(), S3Error> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let last: Vec<&str> = said.lines().rev().take(20).collect();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let last: Vec<&str> = stderr.lines().rev().take(20).collect();
     let output = last.into_iter().rev().collect::<Vec<_>>().join("\n");
     Err(S3Error::Broken { command: format!("{command:?}"), output })
 }
@@ -127,7 +126,7 @@ mod tests {
         assert!(error.contains("garage") && error.contains("failed"), "{error}");
         let error = build(cache.path(), Path::new("/nowhere/cargo")).unwrap_err().to_string();
         assert!(error.contains("/nowhere/cargo: No such file"), "{error}");
-        // A cargo that installs nothing.
+        // A fake cargo that installs nothing.
         assert!(build(cache.path(), Path::new("/bin/true")).is_err());
         assert!(!cache.path().join(format!("garage-{VERSION}")).exists());
     }

@@ -1,7 +1,7 @@
-//! A real S3-compatible server for tests: Garage, a single node of it.
+//! A real S3-compatible server for tests: a single node of Garage.
 //!
-//! It is the published crate, built once as a program of its own (see [`executable`]); nothing of it is linked
-//! with ours. Each [`S3Server`] has its own directory, ports, key and empty bucket, and is gone with its value.
+//! It is the published crate, built once as a separate program (see [`executable`]) and not linked with ours. Each
+//! [`S3Server`] has its own directory, ports, key and empty bucket, and is deleted when dropped.
 
 mod install;
 mod server;

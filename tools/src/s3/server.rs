@@ -1,4 +1,4 @@
-//! One running server.
+//! A running S3 server.
 
 use std::{
     fs,
@@ -15,10 +15,10 @@ const BUCKET: &str = "memory";
 const REGION: &str = "garage";
 const KEY: &str = "GK31c2f218a2e44f485b94239e";
 const SECRET: &str = "b892c0665f0ada8a4755dae98baa3b133590e11dae3bcc1f9d769d67f16c3835";
-/// What it prints when it can be asked.
+/// Printed when the server is ready.
 const READY: &str = "S3 API server listening";
 
-/// A server with an empty bucket. It ends with this value.
+/// A server with an empty bucket. It is stopped when this is dropped.
 #[derive(Debug)]
 pub struct S3Server {
     child: Child,
@@ -27,7 +27,7 @@ pub struct S3Server {
 }
 
 impl S3Server {
-    /// Starts one, and returns when it can be asked.
+    /// Starts a server, and returns when it is ready.
     pub fn start() -> Result<Self, S3Error> {
         let program = executable()?;
         let dir = tempfile::tempdir().map_err(S3Error::io(&program))?;
@@ -36,7 +36,7 @@ impl S3Server {
         Ok(Self { child, port: ports[0], dir })
     }
 
-    /// Where the bucket is, as users name it.
+    /// The URL of the bucket, as users write it.
     pub fn place(&self, prefix: &str) -> String {
         format!("s3://{BUCKET}/{prefix}")
     }
@@ -54,13 +54,13 @@ impl S3Server {
         .into()
     }
 
-    /// Stops it, with everything it holds left on its disk.
+    /// Stops it and keeps its data.
     pub fn stop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Starts it again on the same disk and ports.
+    /// Starts it again with the same data and ports.
     pub fn start_again(&mut self) -> Result<(), S3Error> {
         self.stop();
         let program = executable()?;
@@ -76,7 +76,7 @@ impl Drop for S3Server {
     }
 }
 
-/// Two ports that nobody listens on.
+/// Two unused ports.
 fn free_ports() -> std::io::Result<[u16; 2]> {
     let listeners = [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];
     Ok([listeners[0].local_addr()?.port(), listeners[1].local_addr()?.port()])
@@ -102,11 +102,11 @@ fn start(
     command.env("GARAGE_DEFAULT_SECRET_KEY", SECRET).env("GARAGE_DEFAULT_BUCKET", BUCKET);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(S3Error::io(program))?;
-    let mut said = BufReader::new(child.stderr.take().expect("it was piped"));
+    let mut stderr = BufReader::new(child.stderr.take().expect("it was piped"));
     let mut all = String::new();
     loop {
         let mut line = String::new();
-        if said.read_line(&mut line).map_err(S3Error::io(program))? == 0 {
+        if stderr.read_line(&mut line).map_err(S3Error::io(program))? == 0 {
             let _ = child.wait();
             return Err(S3Error::Broken { command: format!("{command:?}"), output: all });
         }
@@ -116,6 +116,6 @@ fn start(
         all += &line;
     }
     // It would block if its output were not read.
-    thread::spawn(move || said.lines().map_while(Result::ok).for_each(drop));
+    thread::spawn(move || stderr.lines().map_while(Result::ok).for_each(drop));
     Ok(child)
 }

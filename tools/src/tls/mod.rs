@@ -1,6 +1,6 @@
-//! A door with a certificate in front of a server that has none, for what goes over TLS.
+//! A TLS proxy in front of a server without TLS.
 //!
-//! The certificate is for `localhost`, for a hundred years, and signed by an authority that no system knows and
+//! The certificate is for `localhost`, for a hundred years, and signed by an authority that no system trusts and
 //! whose key was deleted. The proxy's key is next to it and is valid for nothing else.
 
 use std::{
@@ -11,28 +11,28 @@ use std::{
 
 use crate::client::ClientError;
 
-/// Takes connections, and passes on what is said over them.
+/// Accepts connections and forwards them.
 const DOOR: &str = "
     const [certificate, key, port] = process.argv.slice(1), {readFileSync} = require('fs');
     const {connect} = require('net'), {createServer} = require('tls');
     const options = {cert: readFileSync(certificate), key: readFileSync(key)};
-    const door = createServer(options, outside => {
+    const proxy = createServer(options, outside => {
         const inside = connect(port, '127.0.0.1');
         outside.pipe(inside).pipe(outside);
         for (const one of [outside, inside]) one.on('error', () => [outside, inside].forEach(end => end.destroy()));
     });
-    door.on('tlsClientError', () => {});
-    door.listen(0, '127.0.0.1', () => console.log(door.address().port));";
+    proxy.on('tlsClientError', () => {});
+    proxy.listen(0, '127.0.0.1', () => console.log(proxy.address().port));";
 
-/// The door. It is shut when this is dropped.
+/// The proxy. It is stopped when this is dropped.
 #[derive(Debug)]
-pub struct TlsDoor {
+pub struct TlsProxy {
     process: Child,
     port: u16,
 }
 
-impl TlsDoor {
-    /// Opens one in front of the server at this address, as in `http://127.0.0.1:8080`.
+impl TlsProxy {
+    /// Starts a proxy in front of the server at this address, such as `http://127.0.0.1:8080`.
     pub fn before(address: &str) -> Result<Self, ClientError> {
         let port_behind = address.rsplit(':').next().unwrap_or_default();
         let mut command = Command::new("node");
@@ -41,8 +41,8 @@ impl TlsDoor {
         let missing = |source| ClientError::Missing { program: "node".into(), source };
         let mut process = command.spawn().map_err(missing)?;
         let mut line = String::new();
-        let mut said = BufReader::new(process.stdout.take().expect("it was piped"));
-        said.read_line(&mut line).map_err(missing)?;
+        let mut stdout = BufReader::new(process.stdout.take().expect("it was piped"));
+        stdout.read_line(&mut line).map_err(missing)?;
         if let Ok(port) = line.trim().parse() {
             return Ok(Self { process, port });
         }
@@ -50,7 +50,7 @@ impl TlsDoor {
         Err(ClientError::Broken { command: format!("{command:?}"), output: line })
     }
 
-    /// Where it is.
+    /// The address of the proxy.
     pub fn url(&self) -> String {
         format!("https://localhost:{}", self.port)
     }
@@ -61,7 +61,7 @@ impl TlsDoor {
     }
 }
 
-impl Drop for TlsDoor {
+impl Drop for TlsProxy {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();

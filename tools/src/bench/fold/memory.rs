@@ -1,4 +1,4 @@
-//! How much memory a rebuild takes.
+//! The memory of a rebuild.
 
 use super::sample;
 use crate::bench::{Figure, Outcome, Row, Scratch, Settings, Verdict};
@@ -19,7 +19,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     let text = String::from_utf8(output.stdout)?;
     let numbers: Vec<u64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let [folded, anonymous, peak, millis] = numbers[..] else {
-        return Err(format!("the rebuild said {text:?}").into());
+        return Err(format!("the rebuild printed {text:?}").into());
     };
     if folded != events {
         return Err(format!("{folded} events folded, of {events}").into());
@@ -50,7 +50,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     }])
 }
 
-/// Draws the log, and prints how many events there were, the most memory it had, and how long it took.
+/// Rebuilds the database from the log, and prints the number of events, the peak memory and the time.
 pub(super) fn rebuild(log: &Path, database: &Path) -> Outcome<()> {
     let log = Log::open(log, LogOptions::default())?;
     let mut anonymous = 0;

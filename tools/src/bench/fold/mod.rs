@@ -1,4 +1,4 @@
-//! The figures of folding: how fast everything is drawn again, and in how much memory.
+//! The figures of folding: time and memory of a rebuild.
 
 mod memory;
 mod rebuild;
@@ -13,7 +13,7 @@ pub(super) const GROUP: Group = Group {
     figures: &[("rebuild", rebuild::measure), ("memory", memory::measure)],
 };
 
-/// What is done in a process of its own.
+/// Work for a child process.
 pub(super) fn child(words: &[&str]) -> Outcome<()> {
     match *words {
         ["rebuild", log, database] => memory::rebuild(log.as_ref(), database.as_ref()),

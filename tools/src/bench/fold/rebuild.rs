@@ -1,4 +1,4 @@
-//! Drawing everything again, beside inserting the rows it gives one by one.
+//! A rebuild from the log, compared with inserting the same rows one by one.
 
 use super::sample;
 use crate::bench::{
@@ -11,9 +11,9 @@ use claude_mem_projections::{Options, Store, rebuild};
 use rusqlite::{Connection, params_from_iter, types::Value};
 use std::{cell::Cell, fs, path::Path, time::Duration};
 
-/// How many times as fast a rebuild has to be.
+/// The required ratio.
 const RATIO: f64 = 2.5;
-/// As many events in one transaction as we fold.
+/// Events per transaction, as in a fold.
 const BATCH: usize = 1000;
 
 pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
@@ -24,7 +24,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     rebuild(&drawn, &log, &Options::default(), |_| {})?;
     let inserted = Rows::read(&drawn)?;
     let count = inserted.count();
-    // A busy machine stretches times, but hardly the work done in them.
+    // A busy machine affects wall-clock times, but hardly processor times.
     let cpu = [const { Cell::new(Duration::MAX) }; 3];
     let mut contestants = [
         Contestant::new("drawn again from the log", || {
@@ -69,7 +69,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     }])
 }
 
-/// Makes a database where there is none, and says how long that took.
+/// Creates a database, and returns the time.
 fn again(
     scratch: &Scratch,
     cpu: &Cell<Duration>,
@@ -84,28 +84,28 @@ fn again(
     Ok(took)
 }
 
-/// What this process has used of the processors so far, all threads together.
+/// The processor time of this process so far, of all threads.
 fn processor_time() -> Outcome<Duration> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
     let ticks: u64 = fields.skip(11).take(2).map(str::parse::<u64>).sum::<Result<_, _>>()?;
-    // There are a hundred in a second on every Linux.
+    // 100 ticks per second on every Linux.
     Ok(Duration::from_millis(ticks * 10))
 }
 
-/// All rows of a database, in memory, in the order in which the log gives rise to them.
+/// All rows of a database, in memory, in the order of their events.
 ///
-/// A program that indexes by triggers writes them as things happen: the rows of one event together, table
-/// after table, not one table after the other. So does this one, into the same schema, with the settings and
-/// the transactions of folding on (WAL, references checked, as many events in a transaction), and spares
-/// itself everything else: no log, no decoding, no reading of rows, no updating, each statement prepared once.
+/// A program that indexes by triggers writes them as events happen: the rows of one event together, not one table
+/// after the other. So does this one, into the same schema, with the settings and transactions of a fold (WAL,
+/// foreign keys, as many events per transaction), and nothing else: no log, no decoding, no reads, no updates, each
+/// statement prepared once.
 struct Rows {
     tables: Vec<(String, usize)>,
     rows: Vec<Row>,
 }
 
 struct Row {
-    /// Where in the log it comes from. The few that do not say so come last, because they refer to others.
+    /// The position of its event. The few rows without one come last, because they refer to others.
     seq: i64,
     table: usize,
     values: Vec<Value>,
@@ -154,7 +154,7 @@ impl Rows {
         let database = Connection::open(path)?;
         database.pragma_update(None, "synchronous", "normal")?;
         database.pragma_update(None, "foreign_keys", true)?;
-        // The new database already has its versions and its beginning.
+        // The new database already has these rows.
         database.execute_batch("delete from checkpoint; delete from projections")?;
         let prepare = |(name, columns): &(String, usize)| {
             let marks = vec!["?"; *columns].join(", ");

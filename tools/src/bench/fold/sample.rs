@@ -1,4 +1,4 @@
-//! A made-up log that looks like work.
+//! A generated log that resembles real work.
 
 use crate::bench::Outcome;
 use claude_mem_events::{
@@ -14,10 +14,10 @@ const TOOLS: u64 = 8;
 /// Prompt, tool uses, stop and reply.
 const TURN_EVENTS: u64 = TOOLS + 3;
 const PROJECTS: u64 = 50;
-/// Different words.
+/// Size of the vocabulary.
 const VOCABULARY: u64 = 20_000;
 
-/// Numbers without a pattern, the same in every run.
+/// A random number generator with a fixed seed.
 struct Dice(u64);
 
 impl Dice {
@@ -70,7 +70,7 @@ impl Dice {
     }
 }
 
-/// Fills a log with about `events` events; gives how many.
+/// Fills a log with about `events` events; returns their number.
 pub(in crate::bench) fn fill(dir: &Path, events: u64) -> Outcome<u64> {
     let mut log = EventLog::open(dir, Options::default())?;
     let mut dice = Dice(0x9E37_79B9_7F4A_7C15);

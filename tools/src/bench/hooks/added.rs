@@ -1,4 +1,4 @@
-//! Hooks that add memories to a prompt, a file or a failure, beside one that only records.
+//! Hooks that add memories to a prompt, a file use or a failure, compared with one that only records.
 
 use std::{cell::Cell, io::Write as _, process::Command, time::Duration};
 
@@ -20,11 +20,11 @@ pub(in crate::bench) const GROUP: Group = Group {
     figures: &[("added", measure)],
 };
 
-/// Observations that the agent makes of one turn.
+/// Observations per turn.
 const PER_REPLY: u64 = 5;
-/// Files that memories are about: twenty memories of each among 100,000.
+/// Files of memories: twenty memories of each among 100,000.
 const FILES: u64 = 5000;
-/// How much longer than a hook that only records.
+/// The maximum ratio to a hook that only records.
 const MORE_MAX: Duration = Duration::from_millis(15);
 
 /// Makes the input of a hook for the given round.
@@ -131,7 +131,7 @@ fn in_session(mut input: Value, session: &str) -> Vec<u8> {
     input.to_string().into_bytes()
 }
 
-/// What the hook answers. Its working directory is the project.
+/// The response of the hook. Its working directory is the project.
 fn answer(world: &World, input: &[u8]) -> Outcome<String> {
     let mut child = hook(world).spawn()?;
     child.stdin.take().ok_or("stdin is a pipe")?.write_all(input)?;

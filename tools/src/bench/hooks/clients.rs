@@ -1,4 +1,4 @@
-//! The same tool use reported by every client that was tried, beside Claude Code's.
+//! The same tool use in the payload of every tested client, compared with Claude Code's.
 
 use std::{fmt::Write as _, fs, path::Path};
 
@@ -9,9 +9,9 @@ use crate::bench::{
     Contestant, Figure, Outcome, Samples, Scratch, Settings, Verdict, contest, report,
 };
 
-/// Times the hook of Claude Code, by the fastest turns.
+/// The maximum ratio to the hook of Claude Code, by the fastest turns.
 const LIMIT: f64 = 1.3;
-/// Rows of Codex's transcript, in which the hook looks for the exit code.
+/// Rows of Codex's transcript, in which the hook searches for the exit code.
 const ROLLOUT_ROWS: usize = 200;
 
 pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
@@ -58,7 +58,7 @@ fn judge(samples: &[Samples]) -> Figure {
     }
 }
 
-/// The tool use of this payload of Claude Code as every client reports it.
+/// The tool use of this Claude Code payload, as each client reports it.
 fn payloads(input: &Value, rollout: &Path) -> [(&'static str, Value); 9] {
     let output = &input["tool_response"]["stdout"];
     let text = output.as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A session that begins and is told what is remembered, beside a program that does nothing.
+//! The context hook at the start of a session, compared with a program that does nothing.
 
 use std::{fmt::Write as _, io};
 
@@ -12,7 +12,7 @@ use super::{
 use crate::bench::{Contestant, Figure, Outcome, Scratch, Settings, contest, report};
 
 const PROJECTS: u64 = 50;
-/// Observations that the agent makes of one turn.
+/// Observations per turn.
 const PER_REPLY: u64 = 5;
 
 pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
@@ -24,8 +24,8 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
         "cwd": "/home/ada/work/shop", "hook_event_name": "SessionStart", "source": "startup",
     })
     .to_string();
-    let told = world.command_of("context", &world.hook, "default");
-    check(told, input.as_bytes())?;
+    let output_text = world.command_of("context", &world.hook, "default");
+    check(output_text, input.as_bytes())?;
     let turn = |program| {
         world::run(&mut world.command_of("context", program, "default"), input.as_bytes())
     };
@@ -44,7 +44,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     Ok(vec![figure])
 }
 
-/// A memory of many projects, one of which is the one that sessions begin in.
+/// A memory of many projects, one of which is that of the session.
 fn fill(world: &World, observations: u64) -> Outcome<()> {
     world.fill(observations / PER_REPLY, |number| (envelope(number), reply(number)))
 }
@@ -92,15 +92,15 @@ fn reply(number: u64) -> Event {
     .into()
 }
 
-/// A context that is not told would be quick.
+/// Makes sure that the context is not empty, which would be fast.
 fn check(mut command: std::process::Command, input: &[u8]) -> Outcome<()> {
     let mut child = command.spawn()?;
     io::Write::write_all(&mut child.stdin.take().ok_or("stdin is a pipe")?, input)?;
     let output = child.wait_with_output()?;
-    let told = String::from_utf8(output.stdout)?;
-    if told.contains("about rounding case") {
+    let output_text = String::from_utf8(output.stdout)?;
+    if output_text.contains("about rounding case") {
         Ok(())
     } else {
-        Err(format!("nothing was told: {told}").into())
+        Err(format!("no context: {output_text}").into())
     }
 }

@@ -1,4 +1,4 @@
-//! The most memory that a hook has at any moment.
+//! The peak memory of a hook.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use super::world::{self, World};
 use crate::bench::{Figure, Outcome, Row, Scratch, Settings, Verdict};
 
-/// Sizes of the input in bytes, and what may be used for each, in megabytes.
+/// Sizes of the input in bytes, with the limit for each in megabytes.
 const LIMITS: [(usize, f64); 2] = [(4 << 10, 6.0), (10 << 20, 40.0)];
 
 pub(super) fn measure(_: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
@@ -49,7 +49,7 @@ pub(super) fn measure(_: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
     Ok(figures)
 }
 
-/// `None` for a program that ends without a word.
+/// `None` for a program that exits without output.
 fn peak_mb(world: &World, program: &Path, input: &[u8]) -> Outcome<Option<f64>> {
     let (mut reader, writer) = full_pipe()?;
     let mut command = world.command(program, "default");
@@ -62,7 +62,7 @@ fn peak_mb(world: &World, program: &Path, input: &[u8]) -> Outcome<Option<f64>> 
     Ok(peak)
 }
 
-/// A pipe that takes nothing more until somebody reads.
+/// A full pipe.
 fn full_pipe() -> Outcome<(io::PipeReader, io::PipeWriter)> {
     let (reader, mut writer) = io::pipe()?;
     let flags = fcntl_getfl(&writer)?;
@@ -72,7 +72,7 @@ fn full_pipe() -> Outcome<(io::PipeReader, io::PipeWriter)> {
     Ok((reader, writer))
 }
 
-/// Waits until the child waits in `write` to its stdout, and reads its peak there.
+/// Waits until the child blocks in `write` to its stdout, and reads its peak memory.
 fn wait_for_answer(child: &mut Child) -> Outcome<Option<f64>> {
     let proc = format!("/proc/{}", child.id());
     while child.try_wait()?.is_none() {
@@ -91,5 +91,5 @@ fn wait_for_answer(child: &mut Child) -> Outcome<Option<f64>> {
     Ok(None)
 }
 
-/// The number of `write` among system calls.
+/// The system call number of `write`.
 const WRITE: u32 = if cfg!(target_arch = "x86_64") { 1 } else { 64 };

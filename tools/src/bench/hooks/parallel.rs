@@ -1,5 +1,5 @@
-//! Eight hooks at the same moment, as several sessions bring them. Every session is a process of its own:
-//! threads of one process that start programs wait for one another, whatever they start.
+//! Eight hooks at the same moment, as from several sessions. Each session is a process: threads of one process that
+//! start programs block each other.
 
 use std::{
     env,
@@ -17,9 +17,9 @@ const HOOKS: usize = 8;
 const LIMIT: f64 = 4.0;
 const BLOCKS: usize = 5;
 const BYTES: usize = 4 << 10;
-/// How long before their moment sessions hear of it, so that all are waiting for it.
+/// Time between the command and the start, so that all sessions are ready.
 const NOTICE: Duration = Duration::from_millis(3);
-/// How long after their moment sessions answer: while a hook runs, nobody but hooks shall.
+/// Time between the start and the response: while hooks run, nothing else does.
 const ANSWER: Duration = Duration::from_millis(12);
 
 pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
@@ -69,7 +69,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     }])
 }
 
-/// How long a program took, alone and among others.
+/// The times of a program, alone and in parallel.
 #[derive(Debug, Default)]
 struct Block {
     one: Vec<Duration>,
@@ -93,7 +93,7 @@ impl Crowds {
         Ok(())
     }
 
-    /// How many times as long as one alone 99 of 100 take at most, in the middle one of all blocks.
+    /// The ratio of the 99th percentile to a single run, in the median block.
     fn times(&self, crowd: impl Fn(&Block) -> &Vec<Duration>) -> f64 {
         let times =
             |block| share(crowd(block), 0.99).as_secs_f64() / share(&block.one, 0.5).as_secs_f64();
@@ -110,14 +110,14 @@ impl Crowds {
     }
 }
 
-/// The time that this share of all is not longer than.
+/// The time that this share of the runs does not exceed.
 fn share(times: &[Duration], share: f64) -> Duration {
     let mut times = times.to_vec();
     times.sort();
     times[((times.len() - 1) as f64 * share) as usize]
 }
 
-/// A session: a process of its own, which starts hooks when it is told to.
+/// A session: a process that starts hooks on command.
 struct Session {
     process: Child,
     orders: ChildStdin,
@@ -141,7 +141,7 @@ impl Session {
     }
 }
 
-/// Has every session start `program` at the same moment.
+/// Starts `program` in every session at the same moment.
 fn all_at_once(sessions: &mut [Session], program: &Path) -> Outcome<Vec<Duration>> {
     let moment = UNIX_EPOCH.elapsed()? + NOTICE;
     for session in &mut *sessions {
@@ -156,7 +156,7 @@ fn all_at_once(sessions: &mut [Session], program: &Path) -> Outcome<Vec<Duration
     Ok(times)
 }
 
-/// What a session does: a line says when to start which program, and is answered with how long it took.
+/// The main loop of a session: each input line has a time and a program, each output line the duration.
 pub(super) fn session(home: &Path) -> Outcome<()> {
     let input = world::input(BYTES);
     for line in io::stdin().lines() {

@@ -1,4 +1,4 @@
-//! Text that must not be kept, as much of it as anybody could send.
+//! Redaction of input that consists of secrets and private text.
 
 use super::world::{self, World};
 use crate::bench::{Contestant, Figure, Outcome, Scratch, Settings, Verdict, contest, report};

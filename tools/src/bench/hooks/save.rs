@@ -1,4 +1,4 @@
-//! One tool use recorded, beside a program that does nothing.
+//! The recording of one tool use, compared with a program that does nothing.
 
 use std::process::{Command, Stdio};
 

@@ -1,4 +1,4 @@
-//! A home, a project and the programs that are measured in them.
+//! A home directory, a project, and the programs measured in them.
 
 use std::{
     env,
@@ -18,12 +18,12 @@ use serde_json::json;
 
 use crate::bench::{Outcome, Scratch, binary};
 
-/// Files in the project, for memories to be about.
+/// Files in the project, which memories refer to.
 pub(super) const FILES: u64 = 40;
-/// Where in its home the project is.
+/// The path of the project in the home directory.
 const PROJECT: &str = "work/shop";
 
-/// Makes a project under git with a remote in this home.
+/// Creates a git project with a remote in this home directory.
 pub(super) fn project_in(home: &Path) -> io::Result<PathBuf> {
     let project = home.join(PROJECT);
     fs::create_dir_all(project.join(".git"))?;
@@ -34,14 +34,14 @@ pub(super) fn project_in(home: &Path) -> io::Result<PathBuf> {
     Ok(project)
 }
 
-/// Where hooks run: a home without settings, a project under git with a remote.
+/// The environment of hooks: a home directory without settings, a git project with a remote.
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) home: PathBuf,
     pub(super) hook: PathBuf,
     pub(super) empty: PathBuf,
-    /// Open like a worker would have it, so that hooks leave syncing to it unless they are told to. Nobody
-    /// reads it: a wake-up that is not wanted costs the hook the same.
+    /// The wake socket, open as if a worker ran, so that hooks leave syncing to it unless configured otherwise.
+    /// Nothing reads it: an unread datagram costs the hook the same.
     _worker: UnixDatagram,
 }
 
@@ -85,7 +85,7 @@ impl World {
         })
     }
 
-    /// Where everything is kept.
+    /// The data directory.
     pub(super) fn data(&self) -> PathBuf {
         self.home.join(".claude-mem")
     }
@@ -103,7 +103,7 @@ impl World {
         run(&mut self.command(program, sync), input)
     }
 
-    /// How many events were recorded, as a check that something was done at all.
+    /// The number of recorded events, to check that the hook did its work.
     pub(super) fn recorded(&self) -> Outcome<usize> {
         let mut command = Command::new(&self.hook);
         command.args(["log", "--json"]).env_clear().env("HOME", &self.home);
@@ -124,11 +124,11 @@ pub(super) fn command_in(home: &Path, hook: &str, program: &Path, sync: &str) ->
     command
 }
 
-/// A command whose stdin and stdout are pipes, from its start to its end.
+/// A command whose stdin and stdout are pipes.
 pub(super) fn run(command: &mut Command, input: &[u8]) -> Outcome<Duration> {
     let start = Instant::now();
     let mut child = command.spawn()?;
-    // A program that does nothing may be gone before it is fed.
+    // A program that does nothing may exit before it reads its input.
     let _ = child.stdin.take().ok_or("stdin is a pipe")?.write_all(input);
     let output = child.wait_with_output()?;
     let taken = start.elapsed();
@@ -156,7 +156,7 @@ pub(super) fn input_of(stdout: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// The input of `save` for a tool whose output makes it `bytes` long: lines as a test run prints them.
+/// The input of `save`, `bytes` long, with output like that of a test run.
 pub(super) fn input(bytes: usize) -> Vec<u8> {
     let mut stdout = String::new();
     let room = bytes.saturating_sub(input_of("").len());
@@ -174,7 +174,7 @@ pub(super) fn input(bytes: usize) -> Vec<u8> {
     input_of(&stdout)
 }
 
-/// A copy, as an installation makes one: what a linker wrote piece by piece comes into memory in smaller pieces.
+/// A copy, as an installation makes one: files written in pieces by a linker are mapped in smaller pages.
 fn installed(program: &Path, scratch: &Scratch) -> Outcome<PathBuf> {
     let name = program.file_name().ok_or("a program has a name")?;
     let copy = scratch.place(&format!("installed-{}", name.display()));
@@ -182,7 +182,7 @@ fn installed(program: &Path, scratch: &Scratch) -> Outcome<PathBuf> {
     Ok(copy)
 }
 
-/// A program that does nothing, made as the hook is: optimised, linked statically, at a fixed address.
+/// A program that does nothing, built like the hook: optimised, static, at a fixed address.
 fn empty(scratch: &Scratch) -> Outcome<PathBuf> {
     let (source, program) = (scratch.place("empty.rs"), scratch.place("empty"));
     fs::write(&source, "fn main() {}\n")?;
@@ -203,7 +203,7 @@ fn empty(scratch: &Scratch) -> Outcome<PathBuf> {
     }
 }
 
-/// Node, if it is there.
+/// Node, if installed.
 pub(super) fn node() -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path).map(|dir| dir.join(OsStr::new("node"))).find(|found| found.is_file())

@@ -1,4 +1,4 @@
-//! Opening the log, appending one record and closing it again: what every hook does.
+//! Opening the log, appending one record and closing it, as every hook does.
 
 use super::{
     sample::{self, Noise, Order},
@@ -37,7 +37,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
             }
         })
     };
-    // The last connection to be closed writes everything back, so that one kept open makes the others fast.
+    // The last connection to close writes everything back, so one is kept open.
     let kept_open = sqlite::keep_open(&kept)?;
     let mut contestants = [
         ours("the log, 10,000 records", some.as_path()),
@@ -46,7 +46,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
         theirs("SQLite, 10,000 records", database.as_path()),
         theirs("SQLite, and another connection stays open", kept.as_path()),
     ];
-    // The first turn of all pays for what is made once.
+    // The first turn creates the files.
     contest(1, &mut contestants)?;
     let samples = contest(settings.size(60, 2), &mut contestants)?;
     drop(contestants);
@@ -55,7 +55,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     Ok(vec![against_sqlite(&samples), flatness(&samples)])
 }
 
-/// How long one of so many repeats takes.
+/// The time of one repetition.
 fn one_turn(repeats: u32, mut work: impl FnMut(Id) -> Outcome<()>) -> Outcome<Duration> {
     let ids: Vec<Id> = (0..repeats).map(|number| Id::random(u64::from(number))).collect();
     let (taken, ()) = time(|| ids.into_iter().try_for_each(&mut work))?;

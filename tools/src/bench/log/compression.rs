@@ -1,7 +1,7 @@
-//! From which size on, and how hard, compressing a payload pays.
+//! From which size, and at which level, compressing a payload pays off.
 //!
-//! A hook is a new process that compresses once, so that what counts is the first call in a process, with
-//! the memory that zstd has to be given: that is measured in processes of their own.
+//! A hook is a new process that compresses once, so the first call in a process counts, including the memory that
+//! zstd allocates. It is measured in child processes.
 
 use super::peers;
 use crate::bench::{Figure, Outcome, Row, Samples, Scratch, Settings, report, time};
@@ -22,7 +22,7 @@ const SIZES: [usize; 11] = [
 ];
 const LEVELS: [i32; 4] = [-5, -1, 1, 3];
 
-/// Code as it is read and written by tools: ours.
+/// Sample code that tools read and write: ours.
 const SOURCE: [&str; 4] = [
     include_str!("../../../../log/src/format/mod.rs"),
     include_str!("../../../../log/src/read/reader.rs"),
@@ -83,7 +83,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     }])
 }
 
-/// What tools read and write, as JSON strings, and whole files of the samples.
+/// Tool inputs and outputs as JSON strings, and whole files of the samples.
 fn corpus(samples: Option<&Path>) -> Outcome<Vec<u8>> {
     let mut corpus = Vec::new();
     for source in SOURCE {
@@ -141,7 +141,7 @@ fn first_call(level: i32, file: &Path) -> Outcome<Duration> {
     Ok(Duration::from_nanos(text.trim().parse()?))
 }
 
-/// Compresses a file, and prints how many nanoseconds that took.
+/// Compresses a file, and prints the nanoseconds.
 pub(super) fn compress_once(level: i32, file: &Path) -> Outcome<()> {
     let payload = fs::read(file)?;
     let (taken, _) = time(|| Ok(zstd::bulk::compress(&payload, level)?))?;

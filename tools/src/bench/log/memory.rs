@@ -1,4 +1,4 @@
-//! What a reader keeps in memory.
+//! The memory of a reader.
 
 use super::{
     peers,
@@ -19,7 +19,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     fs::remove_dir_all(&dir)?;
     let numbers: Vec<u64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let [found, anonymous, resident] = *numbers else {
-        return Err(format!("the reader said {text:?}").into());
+        return Err(format!("the reader printed {text:?}").into());
     };
     if found != records {
         return Err(format!("{found} records read, of {records}").into());
@@ -45,7 +45,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     }])
 }
 
-/// Reads the log in `dir`, and prints how many records there were and the most memory it had.
+/// Reads the log in `dir`, and prints the number of records and the peak memory.
 pub(super) fn read(dir: &Path) -> Outcome<()> {
     let mut reader = Log::open(dir, sample::options())?.read_from_start();
     let (mut records, mut anonymous, mut resident) = (0_u64, 0, 0);

@@ -15,7 +15,7 @@ use super::{Group, Outcome};
 pub(super) const GROUP: Group = Group {
     name: "log",
     about: "What the log was built to reach. Payloads are 1 KB (1024 bytes) of noise and are not compressed, \
-            unless something else is said; files are in the page cache.",
+            unless stated otherwise; files are in the page cache.",
     figures: &[
         ("append", append::measure),
         ("read", read::measure),
@@ -26,7 +26,7 @@ pub(super) const GROUP: Group = Group {
     ],
 };
 
-/// What is done in a process of its own.
+/// Work for a child process.
 pub(super) fn child(words: &[&str]) -> Outcome<()> {
     match *words {
         ["append", dir, records, sync] => processes::append(dir.as_ref(), records.parse()?, sync),

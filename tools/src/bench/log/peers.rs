@@ -1,4 +1,4 @@
-//! Other logs, in a program of their own, so that what they depend on stays out of ours.
+//! Other log engines, in a separate program, so that their dependencies stay out of ours.
 
 use super::sample::PAYLOAD_BYTES;
 use crate::bench::Outcome;
@@ -10,7 +10,7 @@ use std::{
 
 pub(super) const NAMES: [&str; 3] = ["commitlog", "okaywal", "fjall"];
 
-/// The program, built.
+/// The built program.
 #[derive(Debug)]
 pub(super) struct Peers(PathBuf);
 
@@ -31,19 +31,19 @@ impl Peers {
         Ok(())
     }
 
-    /// Opens, checks and reads everything. Says how long that took, and how much there was.
+    /// Opens, checks and reads everything. Returns the time and the size.
     pub(super) fn read(&self, name: &str, dir: &Path) -> Outcome<(Duration, u64, u64)> {
         let text = check(Command::new(&self.0).args(["read", name]).arg(dir).output()?)?;
         let numbers: Vec<u64> =
             text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
         match *numbers {
             [nanos, records, bytes] => Ok((Duration::from_nanos(nanos), records, bytes)),
-            _ => Err(format!("{name} said {text:?}").into()),
+            _ => Err(format!("{name} printed {text:?}").into()),
         }
     }
 }
 
-/// What a program that succeeded has written.
+/// The output of a successful program.
 pub(super) fn check(output: Output) -> Outcome<String> {
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).trim_end().to_owned().into());

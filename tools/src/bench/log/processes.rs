@@ -1,4 +1,4 @@
-//! Many processes appending at once.
+//! Appends from many processes at once.
 
 use super::{
     peers,
@@ -56,7 +56,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     }])
 }
 
-/// From the moment all of them are ready to the moment the last is done.
+/// From the moment all processes are ready to the end of the last one.
 fn append_at_once(dir: &Path, processes: u64, records: u64, sync: &str) -> Outcome<Duration> {
     let mut children = Vec::new();
     for _ in 0..processes {
@@ -67,7 +67,7 @@ fn append_at_once(dir: &Path, processes: u64, records: u64, sync: &str) -> Outco
     }
     for child in &mut children {
         let out = child.stdout.as_mut().ok_or("no pipe")?;
-        // It says that it is ready, or nothing if it failed, which is found out below.
+        // It prints a line when it is ready. If it failed, that is found below.
         let _ = out.read(&mut [0])?;
     }
     let (taken, ()) = time(|| {
@@ -99,7 +99,7 @@ fn count(dir: &Path) -> Outcome<u64> {
     Ok(records)
 }
 
-/// Says that it is ready, waits until stdin ends, and appends.
+/// Prints a line when it is ready, waits until stdin ends, and appends.
 pub(super) fn append(dir: &Path, records: u64, sync: &str) -> Outcome<()> {
     let mut appender = Appender::open(dir, sample::options())?;
     let payload = Noise::default().payload();

@@ -1,4 +1,4 @@
-//! Reading everything, every checksum verified.
+//! Reading the whole log with all checksums.
 
 use super::{
     peers::{NAMES, Peers},
@@ -11,7 +11,7 @@ use crate::bench::{
 use claude_mem_log::{Item, Log, verify};
 use std::{path::Path, time::Duration};
 
-/// Contestants that are ours.
+/// Our contestants.
 const OURS: usize = 3;
 
 pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {

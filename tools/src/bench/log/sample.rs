@@ -1,23 +1,23 @@
-//! Logs to measure, and the records in them.
+//! Sample logs and records.
 
 use crate::bench::Outcome;
 use claude_mem_log::{Appender, Id, Options, Record, maintain};
 use std::path::Path;
 
 pub(super) const PAYLOAD_BYTES: usize = 1024;
-/// How many records are appended by one call when a log is filled.
+/// Records per call when a log is filled.
 const BATCH: u64 = 256;
-/// When the first record was made: any time will do.
+/// The time of the first record: any will do.
 const TIME_US: u64 = 1_763_000_000_000_000;
-/// Between two records: hooks come far more slowly, and no two of one process at the same microsecond.
+/// Time between two records: real hooks are far slower, and one process never uses the same microsecond twice.
 const INTERVAL_US: u64 = 3;
 
-/// Without compression, so that every figure is about the log itself.
+/// Without compression, so that the figures are about the log itself.
 pub(super) fn options() -> Options {
     Options { compress_bytes_min: usize::MAX, ..Options::default() }
 }
 
-/// Bytes that no compression makes smaller: xorshift.
+/// Incompressible bytes (xorshift).
 #[derive(Debug, Clone)]
 pub(super) struct Noise(u64);
 
@@ -40,16 +40,16 @@ impl Noise {
     }
 }
 
-/// In which order ids come.
+/// The order of ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    /// As one process makes them.
+    /// Ascending, as in one process.
     Rising,
-    /// As no process does: the worst a reader can meet, who must not read a record twice.
+    /// Descending: the worst case for a reader, which must not return a record twice.
     Random,
 }
 
-/// Makes a log of so many records in `dir`, with every full segment sealed.
+/// Creates a log with this many records in `dir`, with every full segment sealed.
 pub(super) fn fill(dir: &Path, records: u64, order: Order) -> Outcome<()> {
     let mut appender = Appender::open(dir, options())?;
     let mut noise = Noise::default();

@@ -1,4 +1,4 @@
-//! What the log adds to what it stores.
+//! The overhead of the log on disk.
 
 use super::sample::{self, Order, PAYLOAD_BYTES};
 use crate::bench::{Figure, Outcome, Row, Scratch, Settings, Verdict};

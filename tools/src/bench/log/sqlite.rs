@@ -1,4 +1,4 @@
-//! `SQLite`, doing what the log does: WAL, `synchronous = NORMAL`, one table.
+//! `SQLite` as a log: WAL, `synchronous = NORMAL`, one table.
 
 use super::sample::Noise;
 use crate::bench::Outcome;
@@ -11,7 +11,7 @@ fn open(path: &Path) -> Outcome<Connection> {
     Ok(database)
 }
 
-/// Makes a database of so many records.
+/// Creates a database with this many records.
 pub(super) fn fill(path: &Path, records: u64) -> Outcome<()> {
     let mut database = open(path)?;
     database.pragma_update(None, "journal_mode", "WAL")?;
@@ -31,21 +31,21 @@ pub(super) fn fill(path: &Path, records: u64) -> Outcome<()> {
 
 const INSERT: &str = "insert into records (id, kind, payload) values (?1, ?2, ?3)";
 
-/// Opens, inserts one record, closes: what a hook would do. WAL is kept in the file.
+/// Opens, inserts one record, closes, as a hook would. The WAL mode is stored in the file.
 pub(super) fn append_once(path: &Path, id: [u8; 16], payload: &[u8]) -> Outcome<()> {
     let database = open(path)?;
     database.execute(INSERT, (id, 1, payload))?;
     database.close().map_err(|(_, error)| error.into())
 }
 
-/// A connection that has been used, and so holds the write-ahead log open.
+/// A used connection, which keeps the write-ahead log open.
 pub(super) fn keep_open(path: &Path) -> Outcome<Connection> {
     let database = open(path)?;
     database.query_row("select count(*) from records", (), |_| Ok(()))?;
     Ok(database)
 }
 
-/// Opens and reads every payload. `SQLite` has no checksums that it could verify.
+/// Opens and reads every payload. `SQLite` has no checksums to verify.
 pub(super) fn read(path: &Path) -> Outcome<(u64, u64)> {
     let database = open(path)?;
     // Faster for SQLite than reading pages.

@@ -1,4 +1,4 @@
-//! How long a search by words and meaning takes in a process that keeps the vector file open, as the worker does.
+//! The time of a search by words and meaning in a process that keeps the vector file open, as the worker does.
 
 use super::{
     sample::{Question, fill},
@@ -48,7 +48,7 @@ fn measure_among(
     Ok(vec![figure(title, &mut ways, verdict)])
 }
 
-/// Gives every memory a vector. They are random: a search does the same work for all.
+/// Gives every memory a random vector: a search does the same work for all.
 fn embed_at_random(app: &App, store: &Store) -> Outcome<()> {
     let model = open_model(app).map_err(|failure| failure.in_one_line())?.ok_or("no model")?;
     let path = file(&app.paths.data, &model.id());

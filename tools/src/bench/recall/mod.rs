@@ -1,4 +1,4 @@
-//! The figures of recall: how fast the right memory is found among many.
+//! The figures of recall: the time to find the right memory among many.
 
 mod meaning;
 mod rival;

@@ -1,4 +1,4 @@
-//! The other way to search the same rows: the whole query as one phrase, or a scan for each word.
+//! Simpler searches in the same rows: the whole query as one phrase, or a scan for each word.
 
 use super::sample::Question;
 use crate::bench::Outcome;
@@ -12,7 +12,7 @@ impl Rival {
         Ok(Self(Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?))
     }
 
-    /// The query in quotes, as it was typed.
+    /// The query in quotes.
     pub(super) fn phrase(&self, question: &Question) -> Outcome<Vec<i64>> {
         let sql = "select rowid from observations_fts where observations_fts match ?1 order by rank limit 10";
         let mut statement = self.0.prepare_cached(sql)?;
@@ -20,8 +20,7 @@ impl Rival {
         Ok(ids.collect::<Result<_, _>>()?)
     }
 
-    /// The rows with the most of the words, found by `like`: the simplest way without an index that finds
-    /// as much.
+    /// The rows with most of the words, found by `like`: the simplest search without an index that finds as much.
     pub(super) fn like(&self, question: &Question) -> Outcome<Vec<i64>> {
         let one = |at: usize| format!("(title like ?{at} or narrative like ?{at})");
         let each: Vec<String> = (1..=question.words.len()).map(one).collect();

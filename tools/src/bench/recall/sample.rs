@@ -1,4 +1,4 @@
-//! Memories made up of uneven words, and questions about them.
+//! Generated memories with words of uneven frequency, and queries for them.
 
 use crate::bench::Outcome;
 use claude_mem_events::{Envelope, Event, Id, MemoryAdded, Project, Recorded, Seq};
@@ -6,8 +6,7 @@ use claude_mem_projections::{Options, Store};
 use std::path::Path;
 
 const VOCABULARY: f64 = 50_000.0;
-/// How flat the top of the distribution is: with 10 the first words are about as frequent as in English,
-/// after those that say nothing.
+/// The offset in Zipf's law: with 10 the first words are about as frequent as in English, stop words excluded.
 const FLATNESS: f64 = 10.0;
 const PROJECTS: u64 = 50;
 const TITLE_WORDS: u64 = 8;
@@ -15,21 +14,21 @@ const TEXT_WORDS: u64 = 50;
 /// Memories folded in one transaction.
 const BATCH: u64 = 5000;
 
-/// What is asked, and which memory answers it.
+/// A query, and the memory it should find.
 #[derive(Debug, Clone)]
 pub(in crate::bench) struct Question {
     pub(in crate::bench) text: String,
-    /// The words that count.
+    /// The words of the query that occur in the memory.
     pub(super) words: Vec<String>,
     pub(super) answer: i64,
     pub(super) project: String,
 }
 
-/// Numbers without a pattern, the same in every run.
+/// A random number generator with a fixed seed.
 struct Dice(u64);
 
 impl Dice {
-    /// For the memory of this number.
+    /// Seeded by the number of a memory.
     fn of(number: u64) -> Self {
         let mut dice = Self(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         for _ in 0..4 {
@@ -45,7 +44,7 @@ impl Dice {
         self.0
     }
 
-    /// A word by Zipf's law: the n-th is met one n-th as often as the first.
+    /// A word by Zipf's law: the n-th is one n-th as frequent as the first.
     fn word(&mut self) -> String {
         let share = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
         let rank = FLATNESS * ((VOCABULARY / FLATNESS + 1.0).powf(share) - 1.0);
@@ -53,7 +52,7 @@ impl Dice {
     }
 }
 
-/// A word of its own for each number, in letters that no stemmer takes for an ending.
+/// A unique word for each number, in letters that no stemmer removes.
 fn spell(number: u64) -> String {
     let mut rest = number;
     let mut word = String::new();
@@ -69,7 +68,7 @@ fn words(dice: &mut Dice, count: u64) -> Vec<String> {
     (0..count).map(|_| dice.word()).collect()
 }
 
-/// Folds `count` memories into a new database, by the path that every memory takes.
+/// Folds `count` memories into a new database, as the worker does.
 pub(super) fn fill(path: &Path, count: u64) -> Outcome<Store> {
     let mut store = Store::open(path, Options::default())?;
     for first in (1..=count).step_by(BATCH as usize) {
@@ -105,7 +104,7 @@ fn label(number: u64) -> String {
     format!("project-{}", number % PROJECTS)
 }
 
-/// Questions about `count` memories.
+/// Queries for `count` memories.
 pub(in crate::bench) fn questions(count: u64, asked: u64) -> Vec<Question> {
     (0..asked).map(|at| question(1 + at * (count - 1) / asked, at)).collect()
 }

@@ -1,4 +1,4 @@
-//! How long a search takes, at the ninety-fifth of a hundred questions.
+//! The time of a search, at the 95th percentile.
 
 use super::{
     rival::Rival,
@@ -11,7 +11,7 @@ use claude_mem_projections::{
 };
 use std::time::Duration;
 
-/// Gives the memories that answer a question.
+/// Returns the memories for a query.
 type Ask<'a> = dyn Fn(&Question) -> Outcome<Vec<i64>> + 'a;
 
 /// One way to search.
@@ -123,7 +123,7 @@ pub(super) fn figure(title: String, ways: &mut [Way<'_>], verdict: Verdict) -> F
     }
 }
 
-/// The first questions are for warming up, and do not count.
+/// The first queries are for warming up, and do not count.
 pub(super) fn ask(ways: &mut [Way<'_>], memories: u64, asked: u64) -> Outcome<()> {
     let all = questions(memories, asked + asked / 10);
     let (warm, counted) = all.split_at((asked / 10) as usize);

@@ -1,8 +1,8 @@
-//! Observations acknowledged and kept: many programs at once against one transaction for each request.
+//! Acknowledged events per second: many clients of the worker, compared with one transaction per request.
 //!
-//! Who waits for each answer has one request outstanding, so that as many are synced together as there are
-//! programs. The same work is measured with more programs, and with programs that say several lines before they
-//! wait: that shows how many have to be outstanding for a sync not to be what counts.
+//! A client that waits for each response has one request in flight, so a sync covers as many requests as there are
+//! clients. The same work is measured with more clients, and with clients that pipeline several lines. That shows how
+//! many requests must be in flight until syncs are no longer the bottleneck.
 
 use std::{
     fs,
@@ -20,30 +20,30 @@ use crate::bench::{
     Contestant, Figure, Outcome, Row, Samples, Scratch, Settings, Verdict, contest, report::show,
 };
 
-/// Programs that tell at the same time.
+/// Concurrent clients.
 const CLIENTS: usize = 8;
-/// What each observation is long.
+/// The size of each observation.
 const BYTES: usize = 4 << 10;
-/// How much faster it is to be than one transaction for each.
+/// The required ratio to one transaction per request.
 const TIMES: f64 = 20.0;
 
-/// How programs tell.
+/// The protocol of a client.
 #[derive(Clone, Copy)]
 enum Way {
-    /// One request after the other, over a connection that stays.
+    /// One request after the other, over one connection.
     Http,
-    /// So many lines before the first answer is waited for.
+    /// This many lines in flight.
     Lines(usize),
 }
 
-/// Some programs that tell in one way.
+/// A number of clients with one protocol.
 #[derive(Clone, Copy)]
 struct Crowd {
     way: Way,
     clients: usize,
 }
 
-/// The first is what was asked for.
+/// The first is the one with the bound.
 const CROWDS: [Crowd; 7] = [
     Crowd { way: Way::Http, clients: CLIENTS },
     Crowd { way: Way::Http, clients: 64 },
@@ -66,7 +66,7 @@ impl Crowd {
         }
     }
 
-    /// Requests that may be without an answer at the same time.
+    /// Requests in flight at the same time.
     fn outstanding(self) -> usize {
         match self.way {
             Way::Http => self.clients,
@@ -75,7 +75,7 @@ impl Crowd {
     }
 }
 
-/// What programs and the worker took, in all turns of a crowd.
+/// The resources that clients and worker used, in all turns of a crowd.
 #[derive(Default, Clone, Copy)]
 struct Taken {
     observations: usize,
@@ -154,7 +154,7 @@ fn times(one: &Samples, journal: &Samples) -> [String; 3] {
     [show(one.min()), show(one.median()), format!("{:.1}", journal.times_min(one))]
 }
 
-/// What was done, and what it comes to for programs that wait for each answer.
+/// The description of the figure, with the result per waiting client.
 fn about(count: usize, taken: &Taken, http: &Samples, sync: &Samples) -> String {
     let each = |time: Duration| time / count as u32;
     let shared = sync.min() / CLIENTS as u32;
@@ -199,15 +199,15 @@ fn verdict(crowds: &[Samples], journal: &Samples, wal: &Samples, sync: &Samples)
     }
 }
 
-/// Has a crowd tell all of it, and waits until the worker has made of it what there is to be made. How long until
-/// the last was acknowledged; if they cannot be shared out evenly, how long all would have taken.
+/// Sends all events from a crowd, and waits until the worker has processed them. Returns the time until the last
+/// acknowledgement, extrapolated if the events cannot be divided evenly.
 fn turn(serving: &Serving, crowd: Crowd, count: usize, taken: &mut Taken) -> Outcome<Duration> {
     let each = count / crowd.clients;
     let (worker, programs) = (serving.pid(), std::process::id());
     let before = (serving.syncs()?, processor(worker)?, processor(programs)?);
     let time = at_once(crowd.clients, |client| match crowd.way {
         Way::Http => post(serving, client, each),
-        Way::Lines(many) => tell(serving, client, each, many),
+        Way::Lines(many) => send_lines(serving, client, each, many),
     })?;
     taken.worker += processor(worker)?.saturating_sub(before.1);
     taken.programs += processor(programs)?.saturating_sub(before.2);
@@ -222,7 +222,7 @@ fn turn(serving: &Serving, crowd: Crowd, count: usize, taken: &mut Taken) -> Out
     Ok(time.mul_f64(count as f64 / (each * crowd.clients) as f64))
 }
 
-/// Has every client do its part at the same time; how long until the last was done.
+/// Runs every client at the same time; returns the time until the last one is done.
 fn at_once(clients: usize, part: impl Fn(usize) -> Outcome<()> + Sync) -> Outcome<Duration> {
     let start = Instant::now();
     let failed = thread::scope(|scope| {
@@ -248,18 +248,18 @@ fn post(serving: &Serving, client: usize, count: usize) -> Outcome<()> {
     (0..count).try_for_each(|_| http.post("/api/sessions/observations", &body))
 }
 
-fn tell(serving: &Serving, client: usize, count: usize, together: usize) -> Outcome<()> {
+fn send_lines(serving: &Serving, client: usize, count: usize, together: usize) -> Outcome<()> {
     let mut lines = serving.lines()?;
     let line =
         json!({"type": "observation", "session_id": format!("s{client}"), "tool_name": "Bash",
         "tool_input": {"command": "cargo test"}, "tool_response": "x".repeat(BYTES)})
         .to_string();
-    let said = format!("{line}\n").repeat(together);
+    let lines_text = format!("{line}\n").repeat(together);
     for _ in 0..count / together {
-        lines.say(&said, together)?;
+        lines.say(&lines_text, together)?;
     }
     let rest = count % together;
-    lines.say(&said[..rest * (line.len() + 1)], rest)
+    lines.say(&lines_text[..rest * (line.len() + 1)], rest)
 }
 
 fn insert_each(path: &Path, journal: &str, count: usize) -> Outcome<Duration> {
@@ -281,7 +281,7 @@ fn insert_each(path: &Path, journal: &str, count: usize) -> Outcome<Duration> {
     })
 }
 
-/// What a disk makes one wait for, whoever asks.
+/// The time of a sync on this disk.
 fn sync_each(scratch: &Scratch, count: usize) -> Outcome<Duration> {
     use std::io::Write as _;
     let mut file = fs::File::create(scratch.place("worker-append.file"))?;

@@ -1,4 +1,4 @@
-//! From the end of a turn to the question about it.
+//! The time from the end of a turn to the request about it.
 
 use std::{
     io::Write as _,

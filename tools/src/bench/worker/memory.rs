@@ -1,4 +1,4 @@
-//! What a worker takes: memory when idle and after a long day, and the processor while nothing happens.
+//! Resources of a worker: memory when idle and after a long day, processor time when idle.
 
 use std::{fs, thread, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::bench::{Figure, Outcome, Row, Scratch, Settings, Verdict};
 /// Megabytes.
 const IDLE_MAX: f64 = 20.0;
 const BUSY_MAX: f64 = 80.0;
-/// Of one processor.
+/// Percent of one processor.
 const PERCENT_MAX: f64 = 0.2;
 /// Tool uses in a turn.
 const TURN: usize = 9;
@@ -37,7 +37,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
         Row::new(format!("after {events} events"), vec![mb(busy.now), mb(busy.most)]),
     ];
     let about = "`VmRSS` and `VmHWM` of the process, pages of its own file included. The events are turns of nine \
-                 tool uses of 1 KB and a stop, told over the socket, and all of them are distilled by the rules."
+                 tool uses of 1 KB and a stop, sent over the socket, and all of them are distilled by the rules."
         .to_owned();
     let columns = vec!["now", "most so far"];
     Ok(vec![
@@ -90,7 +90,7 @@ impl Taken {
     }
 }
 
-/// How much of a processor it takes over this time.
+/// The share of a processor it uses during this time.
 fn percent(pid: u32, time: Duration) -> Outcome<f64> {
     let before = ran_for(pid)?;
     thread::sleep(time);
@@ -107,12 +107,12 @@ fn ran_for(pid: u32) -> Outcome<Duration> {
     Ok(Duration::from_nanos(nanos))
 }
 
-/// Tells so many events of sessions with ten turns each.
+/// Sends this many events of sessions with ten turns each.
 fn work(serving: &Serving, events: usize) -> Outcome<()> {
     let mut lines = serving.lines()?;
     for turn in 0..events / (TURN + 1) {
         let session = format!("s{}", turn / 10);
-        let mut told: Vec<String> = (0..TURN)
+        let mut turn_lines: Vec<String> = (0..TURN)
             .map(|number| {
                 let file = format!("/work/shop/src/file_{turn}_{number}.rs");
                 json!({"type": "observation", "session_id": session, "tool_name": "Write",
@@ -124,8 +124,8 @@ fn work(serving: &Serving, events: usize) -> Outcome<()> {
             .collect();
         let stop = json!({"type": "summarize", "session_id": session,
             "last_assistant_message": format!("Turn {turn} is done: the files are written.")});
-        told.push(stop.to_string());
-        lines.say(&(told.join("\n") + "\n"), told.len())?;
+        turn_lines.push(stop.to_string());
+        lines.say(&(turn_lines.join("\n") + "\n"), turn_lines.len())?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The worker: how much it acknowledges, how soon it asks, and what it takes while it does nothing.
+//! The figures of the worker: throughput, latency, and resources when idle.
 
 mod append;
 mod latency;

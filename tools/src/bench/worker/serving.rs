@@ -1,4 +1,4 @@
-//! A worker that runs as long as it is measured.
+//! A running worker to measure.
 
 use std::{
     fs,
@@ -15,15 +15,15 @@ use serde_json::{Value, json};
 
 use crate::bench::{Outcome, Scratch, binary};
 
-/// How long a worker may take to come up, or to be done with what it was given.
+/// Time limit for the start of a worker, and for processing all events.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Between two looks. Each makes the worker look, too, which should not be what is measured.
+/// Time between two polls. Each poll costs the worker time, too.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What Linux counts the time of processes in, on every machine.
+/// The unit of process times in Linux, in ticks per second.
 const TICK: Duration = Duration::from_millis(10);
 
-/// A worker, and the home it serves.
+/// A worker, and its home directory.
 pub(super) struct Serving {
     pub(super) home: PathBuf,
     child: Child,
@@ -57,13 +57,13 @@ impl Serving {
         self.child.id()
     }
 
-    /// A conversation in lines.
+    /// Opens a connection to `worker.sock`.
     pub(super) fn lines(&self) -> Outcome<Lines> {
         let stream = UnixStream::connect(self.data().join("worker.sock"))?;
         Ok(Lines { answers: BufReader::new(stream.try_clone()?), stream })
     }
 
-    /// A connection over which several requests can be made, one after the other.
+    /// Opens an HTTP connection for consecutive requests.
     pub(super) fn http(&self) -> Outcome<Http> {
         let port = self.presence["port"].as_u64().ok_or("worker.json has a port")?;
         let token = self.presence["token"].as_str().ok_or("worker.json has a token")?;
@@ -74,7 +74,7 @@ impl Serving {
         Ok(Http { stream, answers, host, token: token.to_owned() })
     }
 
-    /// Waits until nothing is left to fold or to ask.
+    /// Waits until no event is unindexed or pending.
     pub(super) fn wait_until_done(&self) -> Outcome<()> {
         let mut lines = self.lines()?;
         wait_for("a worker without work", || {
@@ -84,13 +84,13 @@ impl Serving {
         })
     }
 
-    /// How often it has brought the log to disk.
+    /// The number of syncs of the log.
     pub(super) fn syncs(&self) -> Outcome<u64> {
         let health = self.lines()?.ask(&json!({"type": "health"}))?;
-        Ok(health["syncs"].as_u64().ok_or("a worker says how often it synced")?)
+        Ok(health["syncs"].as_u64().ok_or("the health of a worker has `syncs`")?)
     }
 
-    /// How many tool uses are in the log.
+    /// The number of tool uses in the log.
     pub(super) fn recorded(&self) -> Outcome<usize> {
         let output = command(&self.home, &["log", "--json"], &[])?.output()?;
         let text = String::from_utf8(output.stdout)?;
@@ -105,17 +105,17 @@ impl Drop for Serving {
     }
 }
 
-/// What a process ran for, with all threads that it ever had.
+/// The processor time of a process, with all its threads.
 pub(super) fn processor(pid: u32) -> Outcome<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // Its name, in brackets, may hold anything.
+    // Its name, in brackets, may contain anything.
     let (_, fields) = stat.rsplit_once(')').ok_or("a process has a name")?;
     let fields: Vec<&str> = fields.split_whitespace().collect();
     let ticks = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
     Ok(TICK * ticks as u32)
 }
 
-/// Our program in this home.
+/// Our binary with this home directory.
 pub(super) fn command(
     home: &Path,
     arguments: &[&str],
@@ -144,7 +144,7 @@ impl Lines {
             answer.clear();
             self.answers.read_line(&mut answer)?;
             if !answer.contains("\"recorded\"") {
-                return Err(format!("the worker said {answer}").into());
+                return Err(format!("the worker responded {answer}").into());
             }
         }
         Ok(())
