@@ -8,7 +8,7 @@
 
 use std::{env, fs, path::Path, process::Command};
 
-/// What is asked for, and the static archives that answer it.
+/// The requested libraries, and the static archives that provide them.
 const STATIC_FORMS: &[(&str, &str)] = &[
     ("gcc_s", "libgcc.a libgcc_eh.a"),
     ("c", "libc.a libgcc.a libgcc_eh.a"),

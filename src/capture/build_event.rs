@@ -223,7 +223,7 @@ impl EventBuilder<'_, '_> {
         transcript::last_messages_within(Path::new(path), client.transcript_lag, read_line)
     }
 
-    /// What the transcript says about the turn, beside its last message.
+    /// The transcript's remarks about the turn, besides its last message.
     fn remarks(&self, stop: &Stop<'_>) -> Remarks {
         let mut remarks = Remarks::default();
         let read_row = self.transcripts_of.and_then(|client| client.turn_row);
@@ -241,7 +241,7 @@ impl EventBuilder<'_, '_> {
         let mut calls: HashMap<String, (String, String)> = HashMap::new();
         for part in parts {
             match part {
-                TurnPart::Said(text) => remarks.said(&text),
+                TurnPart::AssistantText(text) => remarks.assistant_text(&text),
                 TurnPart::Called { tool_use_id, tool, input } => {
                     remarks.called(&tool_use_id);
                     calls.insert(tool_use_id, (tool, input));
@@ -249,7 +249,7 @@ impl EventBuilder<'_, '_> {
                 TurnPart::Failed { tool_use_id, error } => {
                     let (tool, input) = calls.remove(&tool_use_id).unwrap_or_default();
                     match Refusal::of(&error) {
-                        // What the user said counts, whatever the tool is.
+                        // The user's words count, whatever the tool is.
                         Some(refusal @ Refusal::Words(_)) => {
                             remarks.refused(&refusal, &tool_use_id, &tool, &input);
                         }

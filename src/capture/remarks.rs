@@ -33,19 +33,19 @@ fn bytes_max(kind: RemarkKind) -> usize {
 pub struct Remarks {
     found: Vec<Remark>,
     /// The assistant's latest words. What follows decides whether they end the turn.
-    said: Option<String>,
+    narration: Option<String>,
 }
 
 impl Remarks {
-    /// The assistant said something.
-    pub fn said(&mut self, text: &str) {
+    /// Adds text of the assistant.
+    pub fn assistant_text(&mut self, text: &str) {
         if !text.trim().is_empty() {
             self.narrate("");
-            self.said = Some(text.trim().to_owned());
+            self.narration = Some(text.trim().to_owned());
         }
     }
 
-    /// The assistant called a tool: what was said before is about it.
+    /// Adds a tool call: the text before it is about it.
     pub fn called(&mut self, tool_use_id: &str) {
         self.narrate(tool_use_id);
     }
@@ -84,7 +84,7 @@ impl Remarks {
     }
 
     fn narrate(&mut self, tool_use_id: &str) {
-        if let Some(text) = self.said.take() {
+        if let Some(text) = self.narration.take() {
             let (kind, tool_use_id) = (RemarkKind::Narration, tool_use_id.to_owned());
             self.found.push(Remark { kind, tool_use_id, text });
         }
@@ -96,7 +96,7 @@ impl Remarks {
 
     /// Takes the remarks of the turn, redacted and bounded. `last_message` ends it and is no remark.
     pub fn take(&mut self, last_message: &str, policy: Policy) -> Vec<Remark> {
-        self.said = None;
+        self.narration = None;
         let mut found = std::mem::take(&mut self.found);
         // A last message of several blocks is several rows.
         found.retain(|it| {
@@ -137,7 +137,7 @@ fn redact(remarks: &mut Vec<Remark>, policy: Policy) {
 /// How a tool use was refused.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refusal<'a> {
-    /// By the user, who said what to do instead.
+    /// By the user, with words about what to do instead.
     Words(&'a str),
     /// By the user or a rule, without words.
     Silent,
@@ -148,12 +148,12 @@ const REJECTED: [&str; 2] = [
     "The user doesn't want to proceed with this tool use.",
     "The user doesn't want to take this action right now.",
 ];
-/// What stands before the user's words, in newer and older clients.
+/// The text before the user's words, in newer and older clients.
 const WORDS: [&str; 2] =
     ["the user said:", "The user provided the following reason for the rejection:"];
-/// What newer clients add behind the words.
+/// The text that newer clients add after the words.
 const NOTE: &str = "\n\nNote: The user's next message may contain";
-/// How a result begins that only says that the permission is missing.
+/// The start of a result that only reports a missing permission.
 const DENIED: [&str; 3] =
     ["Permission to use ", "Permission for this action ", "Claude requested permissions to "];
 
@@ -223,16 +223,16 @@ mod tests {
     #[test]
     fn remarks_come_in_the_order_of_the_turn_without_the_last_message() {
         let mut turn = Remarks::default();
-        turn.said(" I look at the cart. ");
+        turn.assistant_text(" I look at the cart. ");
         turn.called("t1");
-        turn.said("Two things are wrong.");
-        turn.said("First the total.");
+        turn.assistant_text("Two things are wrong.");
+        turn.assistant_text("First the total.");
         turn.called("t2");
         turn.called("t3");
         turn.refused(&Refusal::Words("not in main"), "t3", "Bash", "{}");
         turn.refused(&Refusal::Silent, "t4", "Bash", r#"{"command":"rm -r out"}"#);
-        turn.said("Done, and");
-        turn.said("all tests pass.");
+        turn.assistant_text("Done, and");
+        turn.assistant_text("all tests pass.");
         let expected = [
             "Narration t1 I look at the cart.",
             "Narration  Two things are wrong.",
@@ -248,10 +248,10 @@ mod tests {
     fn a_refusal_is_known_by_the_words_of_the_client() {
         let rejected = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it \
             was a file edit, the new_string was NOT written to the file). ";
-        let said =
+        let rejection =
             format!("{rejected}To tell you how to proceed, the user said:\nuse main\n\nplease");
-        assert_eq!(Refusal::of(&said), Some(Refusal::Words("use main\n\nplease")));
-        let noted = format!("{said}{NOTE} a correction or preference.");
+        assert_eq!(Refusal::of(&rejection), Some(Refusal::Words("use main\n\nplease")));
+        let noted = format!("{rejection}{NOTE} a correction or preference.");
         assert_eq!(Refusal::of(&noted), Some(Refusal::Words("use main\n\nplease")));
         let old = format!("{rejected}The user provided the following reason for the rejection: no");
         assert_eq!(Refusal::of(&old), Some(Refusal::Words("no")));
@@ -290,10 +290,10 @@ mod tests {
         let mut turn = Remarks::default();
         turn.refused(&Refusal::Words("keep me"), "t0", "Bash", "{}");
         for number in 0..300 {
-            turn.said(&format!("{number} <private>x</private> {}", "y".repeat(5_000)));
+            turn.assistant_text(&format!("{number} <private>x</private> {}", "y".repeat(5_000)));
             turn.called("t");
         }
-        turn.said("<private>all of it</private>");
+        turn.assistant_text("<private>all of it</private>");
         turn.called("t");
         let remarks = turn.take("", Policy::default());
         let bytes: usize = remarks.iter().map(|remark| remark.text.len()).sum();

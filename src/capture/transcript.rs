@@ -108,7 +108,7 @@ pub(super) fn last_messages(path: &Path, read_line: impl Fn(&[u8]) -> Option<Mes
     last
 }
 
-/// What one line of a transcript says in its turn.
+/// The parts of a turn in one line of a transcript.
 #[derive(Debug)]
 pub enum TurnRow {
     /// Nothing.
@@ -124,8 +124,8 @@ pub enum TurnRow {
 /// A part of a turn.
 #[derive(Debug, PartialEq)]
 pub enum TurnPart {
-    /// The assistant said something.
-    Said(String),
+    /// Text of the assistant.
+    AssistantText(String),
     Called {
         tool_use_id: String,
         tool: String,
@@ -231,7 +231,7 @@ pub(super) fn failed_calls(
     failed
 }
 
-/// The latest line that says something, among those of a command that has just ended.
+/// The latest line with output, among those of a command that has just ended.
 pub(super) fn find_latest<T>(path: &Path, read_line: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
     let mut lines = Lines::open(path)?;
     while lines.read <= LATEST_BYTES_MAX {

@@ -188,8 +188,8 @@ fn asked(asked: &Asked) -> String {
         more => format!(" (and {})", count(more, "more prompt")),
     };
     // The number of prompts is not cut off.
-    let said = cut(&plain(&asked.text), ITEM_CHARS_MAX - 60);
-    format!("{} {said}{more}", local(asked.at_us, "%m-%d %H:%M"))
+    let text = cut(&plain(&asked.text), ITEM_CHARS_MAX - 60);
+    format!("{} {text}{more}", local(asked.at_us, "%m-%d %H:%M"))
 }
 
 fn statement(statement: &Statement) -> String {

@@ -63,10 +63,10 @@ impl Ship {
     /// Stops on a signal, even during an upload. The default action would do, but the first process of a container has
     /// none: it must handle signals itself.
     async fn go_on(&self, app: &mut App, shipper: &mut Shipper) -> Result<(), Failure> {
-        let told_to_end = os::told_to_end();
-        let told_to_end = told_to_end
+        let termination = os::termination();
+        let termination = termination
             .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
-        let mut told_to_end = pin!(told_to_end);
+        let mut termination = pin!(termination);
         let mut backoff = ship::Backoff::default();
         let mut pause = Duration::ZERO;
         loop {
@@ -75,7 +75,7 @@ impl Ship {
                 shipper.ship().await
             };
             let turn = tokio::select! {
-                () = &mut told_to_end => return Ok(()),
+                () = &mut termination => return Ok(()),
                 turn = turn => turn,
             };
             pause = match turn {
@@ -103,7 +103,7 @@ impl Ship {
         app: &mut App,
         shipper: &Shipper,
         done: &Shipped,
-        is_nothing_told: bool,
+        is_nothing_reported: bool,
     ) -> Result<(), Failure> {
         if let Some(why) = &done.undeleted {
             app.output.say(format_args!(
@@ -114,7 +114,7 @@ impl Ship {
             app.output.say(format_args!("warning: {}", ship::REFILLED));
         }
         let is_nothing = done.objects == 0 && done.deleted == 0;
-        if is_nothing && !is_nothing_told {
+        if is_nothing && !is_nothing_reported {
             return Ok(());
         }
         let place = shipper.remote().place();

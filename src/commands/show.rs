@@ -274,8 +274,8 @@ fn body(text: &mut String, output: &Output, body: &MemoryBody) {
             many(text, output, "read", files_read);
             many(text, output, "edited", files_edited);
         }
-        MemoryBody::Prompt { text: said } => {
-            one(text, output, "", said.as_deref().or(Some("(private)")));
+        MemoryBody::Prompt { text: prompt } => {
+            one(text, output, "", prompt.as_deref().or(Some("(private)")));
         }
     }
 }

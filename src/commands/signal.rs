@@ -9,12 +9,12 @@ use super::ship::runtime;
 /// At a signal to end, calls `cleanup` and ends the process, from a thread of its own.
 pub(super) fn on_signal(cleanup: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let runtime = runtime().map_err(|failure| io::Error::other(failure.in_one_line()))?;
-    let told_to_end = {
+    let termination = {
         let _runtime = runtime.enter();
-        os::told_to_end()?
+        os::termination()?
     };
     thread::spawn(move || {
-        runtime.block_on(told_to_end);
+        runtime.block_on(termination);
         cleanup();
         process::exit(1);
     });

@@ -116,9 +116,9 @@ fn link(worker: &Presence) -> Result<String, Failure> {
     let request = config.new_agent().post(format!("{}/api/viewer/link", worker.url()));
     let request = request.header("authorization", format!("Bearer {}", worker.token));
     let mut response = request.send_empty().map_err(|error| refused(error.to_string()))?;
-    let said = response.body_mut().read_json::<Value>();
-    let said = said.map_err(|error| refused(error.to_string()))?;
-    let field = |name: &str| said[name].as_str().map(ToOwned::to_owned);
+    let body = response.body_mut().read_json::<Value>();
+    let body = body.map_err(|error| refused(error.to_string()))?;
+    let field = |name: &str| body[name].as_str().map(ToOwned::to_owned);
     field("url").ok_or_else(|| refused(field("message").unwrap_or_default()))
 }
 

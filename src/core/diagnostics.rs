@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_when_the_log_cannot_be_written() {
+    fn a_log_that_cannot_be_written_is_no_error() {
         let data = tempfile::tempdir().unwrap();
         fs::write(data.path().join("logs"), "a file where the directory should be").unwrap();
         record(data.path(), Level::Error, "lost");

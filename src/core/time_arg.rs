@@ -51,7 +51,7 @@ impl FromStr for When {
 
     fn from_str(text: &str) -> Result<Self, InvalidTime> {
         let text = text.trim();
-        let told = match text {
+        let keyword = match text {
             "now" => Some(TimeArg::Ago(Span::new())),
             "today" => Some(TimeArg::DaysAgo(0)),
             "yesterday" => Some(TimeArg::DaysAgo(1)),
@@ -59,7 +59,8 @@ impl FromStr for When {
         };
         // A date also parses as a time, so it is tried first.
         let is_date_only = text.len() == "2026-03-01".len();
-        told.or_else(|| Some(TimeArg::Day(text.parse().ok().filter(|_| is_date_only)?)))
+        keyword
+            .or_else(|| Some(TimeArg::Day(text.parse().ok().filter(|_| is_date_only)?)))
             .or_else(|| Some(TimeArg::Instant(text.parse().ok()?)))
             .or_else(|| Some(TimeArg::Instant(text.parse::<Zoned>().ok()?.timestamp())))
             .or_else(|| Some(TimeArg::Local(text.parse().ok()?)))

@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_turn_has_its_remarks_and_the_end_of_the_message_before_it() {
-        let said = Remark {
+        let remark = Remark {
             kind: RemarkKind::Rejection,
             tool_use_id: "t1".into(),
             text: "not now".into(),
@@ -310,7 +310,7 @@ mod tests {
         let found = turns(&[
             prompt("one"),
             stop("Well.", Vec::new()),
-            stop(&long, vec![said]),
+            stop(&long, vec![remark]),
             prompt("B"),
             stop("Done.", Vec::new()),
         ]);

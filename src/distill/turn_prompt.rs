@@ -380,26 +380,26 @@ Done.
     }
 
     #[test]
-    fn the_whole_story_of_a_turn_is_told_in_order() {
+    fn a_prompt_has_all_parts_of_a_turn_in_order() {
         let tools = ["a", "b"].map(|id| ToolView {
             tool_use_id: id,
             ..bash(r#"{"command":"ls"}"#, r#"{"stdout":""}"#)
         });
-        let said = |kind, tool_use_id, text| RemarkView { kind, tool_use_id, text };
+        let remark = |kind, tool_use_id, text| RemarkView { kind, tool_use_id, text };
         let remarks = vec![
-            said(RemarkKind::Narration, "a", "First look."),
-            said(RemarkKind::Rejection, "gone", "no, not on main"),
-            said(RemarkKind::Narration, "b", "On a branch then."),
-            said(RemarkKind::ApiError, "", "overloaded"),
+            remark(RemarkKind::Narration, "a", "First look."),
+            remark(RemarkKind::Rejection, "gone", "no, not on main"),
+            remark(RemarkKind::Narration, "b", "On a branch then."),
+            remark(RemarkKind::ApiError, "", "overloaded"),
         ];
-        let told = Turn {
+        let turn = Turn {
             prompt: "yes",
             previous_message: "Shall I commit?",
             remarks,
             last_assistant_message: Some("Done."),
             ..turn(tools.to_vec())
         };
-        let text = data(&told, None, &Limits::default());
+        let text = data(&turn, None, &Limits::default());
         let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with(['<', '$'])).collect();
         let expected = [
             "Shall I commit?",
@@ -413,7 +413,7 @@ Done.
         assert_eq!(lines, expected, "{text}");
         assert!(text.contains("<rejected>\nno, not on main\n</rejected>\n<said>"), "{text}");
         let long = "x ".repeat(400);
-        let later = Turn { prompt: &long, is_continued: true, ..told };
+        let later = Turn { prompt: &long, is_continued: true, ..turn };
         let text = data(&later, None, &Limits::default());
         let prompt = text.split("continued=\"true\">\n").nth(1).unwrap();
         assert!(prompt.lines().next().unwrap().len() < 210, "{prompt}");

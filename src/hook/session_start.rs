@@ -75,13 +75,13 @@ fn with_tool_names(text: &str, client: &Client) -> String {
     )
 }
 
-/// What a session is given, and what the user is told about it.
+/// The context of a session, and the message for the user.
 #[derive(Default)]
 struct Given {
     page: Option<Page>,
     /// Names what the page gives in full.
     injected: Option<MemoryInjected>,
-    /// What was loaded, or why nothing was.
+    /// The message: what was loaded, or why nothing was.
     loaded: Option<String>,
     /// A problem of the provider.
     notice: Option<String>,

@@ -24,7 +24,7 @@ use claude_mem_capture::{CLAUDE_CODE, envelope};
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_privacy::redact_text;
 
-/// How the events name their origin, and the rows, too.
+/// The name of the origin in events and rows.
 const VIA: &str = "auto-memory";
 /// A longer file is no note.
 const BYTES_MAX: u64 = 256 << 10;

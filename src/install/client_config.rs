@@ -1,4 +1,4 @@
-//! What is written into the configuration of a client other than Claude Code, and how it is removed.
+//! Writes and removes the configuration of clients other than Claude Code.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use crate::{
 /// The variable of our data directory, for clients that give an MCP server no environment.
 const DATA_DIR: &str = "CLAUDE_MEM_DATA_DIR";
 
-/// Where and for whom is installed.
+/// The installation target.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
     pub client: &'static Client,

@@ -172,7 +172,7 @@ fn is_blank(line: &str) -> bool {
     line.trim().is_empty() || line.trim_start().starts_with('#')
 }
 
-/// What is behind the key in its line, without a comment.
+/// The text after the key in its line, without a comment.
 fn value_of<'l>(line: &'l str, key: &str) -> &'l str {
     let rest = line.get(key.len() + 1..).unwrap_or_default();
     rest.split(" #").next().unwrap_or_default().trim()

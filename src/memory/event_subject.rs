@@ -83,8 +83,8 @@ fn revision(revision: &Revision) -> String {
 /// The most descriptive value of a tool's input.
 pub fn input_subject(input: &str) -> String {
     let Ok(Value::Object(fields)) = serde_json::from_str(input) else { return input.into() };
-    let told = SUBJECT_FIELDS.iter().find_map(|name| fields.get(*name)?.as_str());
-    told.map_or_else(|| if fields.is_empty() { String::new() } else { input.into() }, Into::into)
+    let subject = SUBJECT_FIELDS.iter().find_map(|name| fields.get(*name)?.as_str());
+    subject.map_or_else(|| if fields.is_empty() { String::new() } else { input.into() }, Into::into)
 }
 
 /// Enough for any terminal. The value may be a megabyte.

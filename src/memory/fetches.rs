@@ -37,7 +37,7 @@ fn try_record(
     let ids = fetched.iter().filter(|name| name.kind == Kind::Observation).map(|name| name.id);
     let observations = store.observation_refs(&ids.collect::<Vec<_>>())?;
     let (project, session) = (current_project(app), session(app));
-    // Where nothing is recorded, this is not either.
+    // Where recording is excluded, fetches are not recorded either.
     if observations.is_empty() || admit(app, &project, &session).is_err() {
         return Ok(());
     }

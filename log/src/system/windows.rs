@@ -108,7 +108,7 @@ pub fn inode_and_len(path: &Path) -> io::Result<(u64, u64)> {
 }
 
 /// The file index of an open file.
-#[expect(unsafe_code, reason = "the standard library does not tell yet")]
+#[expect(unsafe_code, reason = "the standard library has no such call yet")]
 pub fn inode_of(file: &File) -> io::Result<u64> {
     let mut found = BY_HANDLE_FILE_INFORMATION::default();
     // SAFETY: the handle is open as long as `file` is, and `found` is written to during the call only.

@@ -4,7 +4,7 @@ use crate::{
     random::Random,
     records::{assert_still_works, assert_takes_more},
     scale,
-    scenario::{DIR, Shared, Told, options, play},
+    scenario::{CallResults, DIR, Shared, options, play},
     sim::Sim,
 };
 use std::{
@@ -18,7 +18,7 @@ const STATES_PER_CALL: u64 = 8;
 
 #[test]
 fn synced_records_survive_a_loss_of_power_at_any_call() {
-    let (sender, receiver) = mpsc::sync_channel::<(u64, Sim, Told)>(32);
+    let (sender, receiver) = mpsc::sync_channel::<(u64, Sim, CallResults)>(32);
     let receiver = Arc::new(Mutex::new(receiver));
     let mut states = 0;
     thread::scope(|scope| {
@@ -47,7 +47,7 @@ fn synced_records_survive_a_loss_of_power_at_any_call() {
     assert!(states >= 20_000, "only {states} states");
 }
 
-fn examine_all(receiver: &Mutex<mpsc::Receiver<(u64, Sim, Told)>>) -> u64 {
+fn examine_all(receiver: &Mutex<mpsc::Receiver<(u64, Sim, CallResults)>>) -> u64 {
     let mut states = 0;
     loop {
         let next = receiver.lock().unwrap().recv();

@@ -27,9 +27,9 @@ impl Stopped {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = [0; 6];
-        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut said).unwrap();
-        assert_eq!(&said, b"locked");
+        let mut ready = [0; 6];
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut ready).unwrap();
+        assert_eq!(&ready, b"locked");
         Self(child)
     }
 }

@@ -28,9 +28,9 @@ pub fn options(sim: &Sim) -> Options {
     }
 }
 
-/// What callers were told so far.
+/// Results of the calls so far, as the callers saw them.
 #[derive(Debug, Clone, Default)]
-pub struct Told {
+pub struct CallResults {
     /// The append returned.
     pub acknowledged: BTreeSet<u64>,
     /// A sync returned after that.
@@ -43,14 +43,14 @@ pub struct Told {
     pub errors: u64,
 }
 
-impl Told {
+impl CallResults {
     fn forget(&mut self, who: usize) {
         let spilled = std::mem::take(&mut self.spilled[who]);
         self.left.extend(spilled);
     }
 }
 
-pub type Shared = Arc<Mutex<Told>>;
+pub type Shared = Arc<Mutex<CallResults>>;
 
 /// Appends `count` records in the ways there are. Errors are counted, not fatal.
 pub fn play(sim: &Sim, results: &Shared, count: u64) {
@@ -95,14 +95,14 @@ fn block(sim: &Sim) -> Option<Arc<dyn claude_mem_log::disk::File>> {
 
 fn append(results: &Shared, appender: &mut Appender, who: usize, numbers: &[u64]) {
     let result = records::append(appender, numbers);
-    let mut told_now = results.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut results_now = results.lock().unwrap_or_else(PoisonError::into_inner);
     if let Ok(appended) = &result {
-        told_now.acknowledged.extend(numbers);
+        results_now.acknowledged.extend(numbers);
         if appended.seq.is_none() {
-            told_now.spilled[who].extend(numbers);
+            results_now.spilled[who].extend(numbers);
         }
     }
-    drop(told_now);
+    drop(results_now);
     note(results, &result);
 }
 

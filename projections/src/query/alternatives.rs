@@ -43,7 +43,7 @@ impl Store {
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
         let found = statement.query_map([name.id], |row| {
-            let telling = Alternative {
+            let alternative = Alternative {
                 generation: row.get(1)?,
                 at_us: number(row, 2)?,
                 provider: row.get(3)?,
@@ -52,15 +52,15 @@ impl Store {
                 is_current: row.get(6)?,
                 memories: Vec::new(),
             };
-            Ok((row.get::<_, i64>(0)?, telling))
+            Ok((row.get::<_, i64>(0)?, alternative))
         })?;
-        let mut tellings = Vec::new();
+        let mut alternatives = Vec::new();
         for found in found {
-            let (seq, mut telling) = found?;
-            telling.memories = self.memories_of_reply(seq)?;
-            tellings.push(telling);
+            let (seq, mut alternative) = found?;
+            alternative.memories = self.memories_of_reply(seq)?;
+            alternatives.push(alternative);
         }
-        Ok(tellings)
+        Ok(alternatives)
     }
 
     /// The observations, then the summaries, of the event at this place, visible or not.
@@ -93,17 +93,17 @@ mod tests {
         scene.reply_in(1, "v1", &tools[..1], &(titled("a1") + &titled("a2")));
         scene.finish(1, true);
         let store = scene.fold();
-        let told = |name: &str| {
-            let tellings = store.alternatives(name.parse().unwrap()).unwrap();
-            let one = |telling: &Alternative| {
-                let names: Vec<_> = telling.memories.iter().map(ToString::to_string).collect();
-                format!("{} {} {}", telling.generation, telling.is_current, names.join(","))
+        let alternatives_of = |name: &str| {
+            let alternatives = store.alternatives(name.parse().unwrap()).unwrap();
+            let one = |alternative: &Alternative| {
+                let names: Vec<_> = alternative.memories.iter().map(ToString::to_string).collect();
+                format!("{} {} {}", alternative.generation, alternative.is_current, names.join(","))
             };
-            tellings.iter().map(one).collect::<Vec<_>>()
+            alternatives.iter().map(one).collect::<Vec<_>>()
         };
-        assert_eq!(told("1"), ["0 false 1", "1 true 3,4"]);
-        assert_eq!(told("4"), told("1"));
-        assert_eq!(told("2"), ["0 true 2"]);
-        assert_eq!(told("P1"), [""; 0]);
+        assert_eq!(alternatives_of("1"), ["0 false 1", "1 true 3,4"]);
+        assert_eq!(alternatives_of("4"), alternatives_of("1"));
+        assert_eq!(alternatives_of("2"), ["0 true 2"]);
+        assert_eq!(alternatives_of("P1"), [""; 0]);
     }
 }

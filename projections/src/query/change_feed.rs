@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn how_far_one_heard_is_a_text_and_comes_back_from_it() {
+    fn a_position_survives_being_written_as_text() {
         let text = format!("4711,{}", (3_u64 << HOST_SHIFT) + 12);
         let position: FeedPosition = text.parse().unwrap();
         assert_eq!(

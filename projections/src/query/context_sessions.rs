@@ -241,8 +241,8 @@ mod tests {
                 scene.reply(&[stop], &summary_of(&format!("{session} {turn}")));
             }
         }
-        let told = completed(&scene.fold());
-        assert_eq!(told, [vec!["two a", "two b", "two c"], vec!["one b", "one c"]]);
+        let sessions = completed(&scene.fold());
+        assert_eq!(sessions, [vec!["two a", "two b", "two c"], vec!["one b", "one c"]]);
     }
 
     #[test]
@@ -262,8 +262,8 @@ mod tests {
         }
         session("typed", "fix the total", Submitter::User);
         session("r4", review, Submitter::User);
-        let told = session("task", "a task has finished", Submitter::TaskNotification);
-        assert_eq!(told, [["typed"]]);
+        let sessions = session("task", "a task has finished", Submitter::TaskNotification);
+        assert_eq!(sessions, [["typed"]]);
     }
 
     #[test]

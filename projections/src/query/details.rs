@@ -298,7 +298,7 @@ mod tests {
         let reply = scene.reply(&[tool], reply);
         let names: Vec<MemoryId> = ["S1", "1", "P1", "7"].map(|name| name.parse().unwrap()).into();
         let found = scene.fold().details(&names).unwrap();
-        let [summary, observation, said] = &found[..] else { panic!("{found:?}") };
+        let [summary, observation, submitted] = &found[..] else { panic!("{found:?}") };
         assert!(
             matches!(&observation.body, MemoryBody::Observation { title: Some(title), facts, .. }
             if title == "fixed" && facts[..] == ["a", "b"])
@@ -306,8 +306,8 @@ mod tests {
         assert!(
             matches!(&summary.body, MemoryBody::Summary { request: Some(request), .. } if request == "fix it")
         );
-        assert_eq!(said.body, MemoryBody::Prompt { text: Some("fix it".into()) });
-        assert_eq!(said.provenance.event, Id::from_bytes(prompt).to_string());
+        assert_eq!(submitted.body, MemoryBody::Prompt { text: Some("fix it".into()) });
+        assert_eq!(submitted.provenance.event, Id::from_bytes(prompt).to_string());
         let provenance = &observation.provenance;
         assert_eq!(provenance.event, Id::from_bytes(reply).to_string());
         let cost = provenance.reply.as_ref().map(|reply| (reply.memories, reply.cost_micros));

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn generations_tell_how_they_stand() {
+    fn a_generation_has_a_state() {
         let found = &reprocessed(false).generations().unwrap()[0];
         assert_eq!((found.generation, found.prompt_version.as_str()), (1, "v1"));
         assert_eq!((found.is_finished, found.is_current), (true, false));

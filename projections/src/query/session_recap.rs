@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_tells_its_turns_and_its_memories() {
+    fn a_recap_has_the_turns_and_memories_of_a_session() {
         let mut scene = TestLog::new();
         scene.prompt("one");
         let used = scene.tool("Bash", "{}");

@@ -130,8 +130,8 @@ impl Store {
         let values = named_params! {
             ":now": now_us as i64, ":name": name, ":number": number, ":limit": limit, ":offset": offset,
         };
-        let told = statement.query_map(values, read)?;
-        Ok(told.collect::<rusqlite::Result<_>>()?)
+        let views = statement.query_map(values, read)?;
+        Ok(views.collect::<rusqlite::Result<_>>()?)
     }
 
     /// The memories of a session in order of time, at most `limit`.
@@ -219,9 +219,9 @@ mod tests {
     #[test]
     fn a_session_is_found_by_number_by_id_and_among_the_latest() {
         let store = store();
-        let told = |which| store.session_views(which, BEGIN_US + 60_000_000).unwrap();
-        let session = &told(SessionQuery::Number(1))[0];
-        assert_eq!(*session, told(SessionQuery::Id("s"))[0]);
+        let views = |which| store.session_views(which, BEGIN_US + 60_000_000).unwrap();
+        let session = &views(SessionQuery::Number(1))[0];
+        assert_eq!(*session, views(SessionQuery::Id("s"))[0]);
         assert_eq!(session.title.as_deref(), Some("fix it"));
         assert_eq!((session.prompts, session.tool_uses, session.observations), (2, 4, 1));
         assert_eq!((session.outstanding, session.status.as_str()), (3, "active"));
@@ -229,15 +229,15 @@ mod tests {
         assert_eq!(end, (Some("r"), Some("n")));
         let git = [&session.branch, &session.first_commit, &session.last_commit];
         assert_eq!(git.map(Option::as_deref), [Some("main"), Some("a1"), Some("b2")]);
-        assert_eq!(told(SessionQuery::Id("t"))[0].last_commit, None);
+        assert_eq!(views(SessionQuery::Id("t"))[0].last_commit, None);
         let latest = |project, offset| {
-            let told = told(SessionQuery::Latest { project, offset, limit: 10 });
-            told.into_iter().map(|told| told.session).collect::<Vec<_>>()
+            let views = views(SessionQuery::Latest { project, offset, limit: 10 });
+            views.into_iter().map(|views| views.session).collect::<Vec<_>>()
         };
         assert_eq!(latest(None, 0), ["t", "s"]);
         assert_eq!(latest(None, 1), ["s"]);
         assert_eq!(latest(Some("other"), 0), ["t"]);
-        assert_eq!(told(SessionQuery::Id("unknown")), []);
+        assert_eq!(views(SessionQuery::Id("unknown")), []);
     }
 
     #[test]

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn every_day_tells_what_happened_and_what_it_cost() {
+    fn each_day_has_its_counts_and_costs() {
         let store = store();
         let days = store.daily_stats(0, 0, None).unwrap();
         let [first, second] = &days[..] else { panic!("{days:?}") };

@@ -116,9 +116,9 @@ pub fn read_reply<S: AsRef<str>>(text: &str, kinds: &[S]) -> Reply {
     }
     let corrects = values::distinct(corrects);
     let summary = read.summary.summary();
-    let said_nothing = read.skip || read.summary_skipped.is_some() || is_bare_skip(text);
+    let is_skipped = read.skip || read.summary_skipped.is_some() || is_bare_skip(text);
     let is_empty = observations.is_empty() && summary.is_none() && corrects.is_empty();
-    let verdict = match (is_empty, said_nothing) {
+    let verdict = match (is_empty, is_skipped) {
         (false, _) => Verdict::Answer,
         (true, true) => Verdict::Nothing,
         (true, false) => Verdict::Unreadable,

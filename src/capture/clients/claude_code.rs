@@ -66,7 +66,7 @@ pub static CLAUDE_CODE: Client = Client {
 pub const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
 
 /// The commands that `claude-mem install` registers, each with the event it expects. They are aliases of
-/// `hook --client claude-code`: settings written by any version go on working.
+/// `hook --client claude-code`: settings written by any version keep working.
 pub const ALIASES: [(&str, IncomingKind); 5] = [
     ("context", IncomingKind::SessionStart),
     ("new", IncomingKind::Prompt),
@@ -327,7 +327,7 @@ fn transcript_line(line: &[u8], scope: StopScope) -> Option<Message> {
     Some(Message { speaker, text: row.text() })
 }
 
-/// What one line says in its turn.
+/// The parts of a turn in one line.
 fn turn_row(line: &[u8]) -> TurnRow {
     let line = String::from_utf8_lossy(line);
     let Some(row) = Row::read(&line).filter(|row| !row.is_aside()) else { return TurnRow::Other };
@@ -364,7 +364,7 @@ fn turn_row(line: &[u8]) -> TurnRow {
 
 fn spoken(block: &Block<'_>) -> Option<TurnPart> {
     match &*block.kind() {
-        "text" => Some(TurnPart::Said(block.text().into_owned())),
+        "text" => Some(TurnPart::AssistantText(block.text().into_owned())),
         "tool_use" => Some(TurnPart::Called {
             tool_use_id: block.call_id().into_owned(),
             tool: block.tool().into_owned(),

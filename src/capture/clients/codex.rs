@@ -170,7 +170,7 @@ fn turn_row(line: &[u8]) -> TurnRow {
             Some(Message { speaker: Speaker::User, text }) => {
                 return TurnRow::Prompt { text, prompt_id: String::new() };
             }
-            Some(Message { text, .. }) => TurnPart::Said(text),
+            Some(Message { text, .. }) => TurnPart::AssistantText(text),
             None => return TurnRow::Other,
         },
         // A script. Its calls are rows of their own.

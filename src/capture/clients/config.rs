@@ -10,7 +10,7 @@ use claude_mem_core::environment::Environment;
 pub struct Config {
     /// The directory of the hooks.
     pub dir: Dir,
-    /// Paths below the home directory that exist if the client is in use, where `dir` does not tell.
+    /// Paths below the home directory that exist if the client is in use, where `dir` is not enough.
     pub signs: &'static [&'static str],
     pub hooks: HooksForm,
     /// The client in whose name hooks are registered, if two clients read the same file.

@@ -292,7 +292,7 @@ fn past_row(line: &[u8]) -> TurnRow {
         "user.message" if !is_subagent => {
             return TurnRow::Prompt { text: text(&data["content"]), prompt_id: String::new() };
         }
-        "assistant.message" if !is_subagent => TurnPart::Said(text(&data["content"])),
+        "assistant.message" if !is_subagent => TurnPart::AssistantText(text(&data["content"])),
         "tool.execution_start" => TurnPart::Called {
             tool_use_id: text(&data["toolCallId"]),
             tool: text(&data["toolName"]),

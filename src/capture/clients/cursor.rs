@@ -98,7 +98,7 @@ fn session<'a>(payload: &mut Payload<'a>) -> SessionFields<'a> {
 }
 
 fn parse<'a>(payload: &mut Payload<'a>, _: Option<IncomingKind>) -> Result<Incoming<'a>, Skip> {
-    // Nobody needs to be named.
+    // The email address of the user is not recorded.
     payload.take("user_email");
     payload.take("session_id");
     let turn = payload.text("generation_id");
@@ -204,7 +204,7 @@ fn past_row(line: &[u8]) -> TurnRow {
     let row: Value = serde_json::from_slice(line).unwrap_or_default();
     let blocks = row["message"]["content"].as_array().into_iter().flatten();
     let part = |block: &Value| match block["type"].as_str()? {
-        "text" => Some(TurnPart::Said(block["text"].as_str()?.to_owned())),
+        "text" => Some(TurnPart::AssistantText(block["text"].as_str()?.to_owned())),
         "tool_use" => {
             let (tool, input) = (block["name"].as_str()?.to_owned(), block["input"].to_string());
             let id = block["id"].as_str().map_or_else(|| format!("{tool} {input}"), str::to_owned);

@@ -122,7 +122,7 @@ fn turn_row(line: &[u8]) -> TurnRow {
     let part = |block: &Value| {
         let field = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
         match block["type"].as_str()? {
-            "text" => Some(TurnPart::Said(field("text"))),
+            "text" => Some(TurnPart::AssistantText(field("text"))),
             "tool_use" => {
                 let input = block["input"].to_string();
                 let mut used = ToolUse {

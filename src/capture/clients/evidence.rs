@@ -1,5 +1,5 @@
-//! Which client runs a hook. The command says who it was registered for, but several clients also run
-//! Claude Code's hooks, or each other's, and set its environment variables. So what the payload says comes
+//! Identifies the client that runs a hook. The command names the client it was registered for, but several clients
+//! also run Claude Code's hooks, or each other's, and set its environment variables. So the payload comes
 //! first, then where the transcript is, then the environment.
 
 use std::{fs, path::Path};

@@ -243,7 +243,7 @@ fn past_row(line: &[u8]) -> TurnRow {
             TurnRow::Prompt { text, prompt_id: String::new() }
         }
         "gemini" => {
-            let mut parts = vec![TurnPart::Said(text)];
+            let mut parts = vec![TurnPart::AssistantText(text)];
             for call in row["toolCalls"].as_array().into_iter().flatten() {
                 let tool_use_id = call["id"].as_str().unwrap_or_default().to_owned();
                 let tool = call["name"].as_str().unwrap_or_default().to_owned();

@@ -118,7 +118,7 @@ fn turn_row(line: &[u8]) -> TurnRow {
     let tool_use_id = text(&event["toolCallId"]);
     let part = match event["type"].as_str().unwrap_or_default() {
         "content.part" if event["part"]["type"] == "text" => {
-            TurnPart::Said(text(&event["part"]["text"]))
+            TurnPart::AssistantText(text(&event["part"]["text"]))
         }
         "tool.call" => {
             let (tool, input) = (text(&event["name"]), event["args"].to_string());

@@ -58,23 +58,22 @@ pub struct Client {
     /// Takes the session id and the working directory out of a payload. Also called for a payload that
     /// is damaged behind them, because exclusions apply to that one, too.
     pub session: for<'a> fn(&mut Payload<'a>) -> SessionFields<'a>,
-    /// Takes the fields of the event out of the payload, or says why there is nothing to record. Opens no
-    /// file. The expected event counts where the payload names none.
+    /// Parses the event out of the payload, or returns why there is nothing to record. Opens no file. The expected
+    /// event counts if the payload names none.
     pub parse: for<'a> fn(&mut Payload<'a>, Option<IncomingKind>) -> Result<Incoming<'a>, Skip>,
     /// Where the transcript of a session is below the client's directory, from the session id and the working
     /// directory. `None` if payloads name it.
     pub transcript_place: Option<fn(&str, &str) -> String>,
     /// Reads one line of a transcript. `None` if the client's transcripts are not read.
     pub transcript_line: Option<ReadLine>,
-    /// Reads one line of a transcript for what is said in its turn. `None` if nothing but the last messages
-    /// is read.
+    /// Parses one line of a transcript into parts of its turn. `None` if only the last messages are read.
     pub turn_row: Option<fn(&[u8]) -> TurnRow>,
     /// How long after the stop event the last answer may be missing in the transcript.
     pub transcript_lag: Duration,
     /// Whether no hook reports tools that fail. They are then read from the transcript at the end of a turn, with
     /// `turn_row`.
     pub hides_failures: bool,
-    /// Finds the exit code of a tool use in a line of the transcript, if the hook does not tell it.
+    /// Finds the exit code of a tool use in a line of the transcript, if the hook does not report it.
     pub exit_code: Option<FindExitCode>,
     /// What the client puts before the names of our MCP server's tools; empty if its model sees the bare names.
     pub tool_prefix: &'static str,
@@ -168,7 +167,7 @@ pub static CLIENTS: &[&Client] = &[
     &example::EXAMPLE,
 ];
 
-/// What a payload says about its session, whatever the event.
+/// The fields of a payload about its session, for every event.
 #[derive(Debug, Default)]
 pub struct SessionFields<'a> {
     /// `None` if absent or empty.
@@ -177,7 +176,7 @@ pub struct SessionFields<'a> {
     pub cwd: Option<Cow<'a, str>>,
 }
 
-/// What a hook tells its client.
+/// The response of a hook to its client.
 #[derive(Debug, Default)]
 pub struct Response {
     /// Memory for the model. `None` if the event takes none, empty if there is none.

@@ -93,7 +93,7 @@ fn past_row(line: &[u8]) -> TurnRow {
             TurnRow::Prompt { text: text(&part["text"]), prompt_id: String::new() }
         }
         "text" => TurnRow::Parts {
-            parts: vec![TurnPart::Said(text(&part["text"]))],
+            parts: vec![TurnPart::AssistantText(text(&part["text"]))],
             prompt_id: String::new(),
         },
         "tool" => {

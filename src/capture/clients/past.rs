@@ -39,7 +39,7 @@ pub enum PastForm {
     OpenCode,
 }
 
-/// Who and where a session is.
+/// The identity and folder of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PastBegin {
     /// As hooks name it.

@@ -121,7 +121,7 @@ fn part(part: &Value) -> Option<TurnPart> {
         return Some(TurnPart::Called { tool_use_id: text("id"), tool: text("name"), input });
     }
     if let Some(text) = part["text"].as_str().filter(|_| part["thought"] != true) {
-        return Some(TurnPart::Said(text.to_owned()));
+        return Some(TurnPart::AssistantText(text.to_owned()));
     }
     gemini::returned(part)
 }

@@ -93,8 +93,8 @@ fn parts_of(text: &str, prompt_id: &str) -> Vec<TurnPart> {
     turn_parts(&file, prompt_id, CLAUDE_CODE.turn_row.unwrap())
 }
 
-fn said_part(text: &str) -> TurnPart {
-    TurnPart::Said(text.into())
+fn narration_part(text: &str) -> TurnPart {
+    TurnPart::AssistantText(text.into())
 }
 
 fn prompted(id: &str, text: &str) -> String {
@@ -106,12 +106,16 @@ fn the_last_turn_is_read_from_its_prompt_on_and_no_other() {
     let first = prompted("p1", "one") + &message("assistant", "\"first\"");
     let second = prompted("p2", "two") + &message("assistant", "\"second\"");
     let both = first.clone() + &second;
-    assert_eq!(parts_of(&both, "p2"), [said_part("second")]);
-    assert_eq!(parts_of(&both, ""), [said_part("second")], "older clients have no ids");
+    assert_eq!(parts_of(&both, "p2"), [narration_part("second")]);
+    assert_eq!(parts_of(&both, ""), [narration_part("second")], "older clients have no ids");
     assert_eq!(parts_of(&both, "p3"), [], "its rows are not written yet");
     let stopped = "{\"type\":\"system\",\"subtype\":\"stop_hook_summary\"}\n";
     let on = both + stopped + &message("assistant", "\"more\"");
-    assert_eq!(parts_of(&on, "p2"), [said_part("more")], "the rest was read by the stop before");
+    assert_eq!(
+        parts_of(&on, "p2"),
+        [narration_part("more")],
+        "the rest was read by the stop before"
+    );
     assert_eq!(parts_of(&message("assistant", "\"x\""), ""), [], "whose turn it is is unknown");
     let private = prompted("p1", "<private>x</private>") + &message("assistant", "\"hush\"");
     assert_eq!(parts_of(&private, "p1"), []);

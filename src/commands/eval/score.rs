@@ -151,9 +151,9 @@ impl Score {
         }
         let observations = || rows.iter().filter(|row| row.kind == Kind::Observation);
         for statement in &recall.false_if_said {
-            let said = observations().find(|row| statement.pattern.matches(&row.text));
-            self.false_statements.add(said.is_some());
-            if let Some(row) = said {
+            let matching = observations().find(|row| statement.pattern.matches(&row.text));
+            self.false_statements.add(matching.is_some());
+            if let Some(row) = matching {
                 self.miss("false", &recall.session, &row.title);
             }
         }

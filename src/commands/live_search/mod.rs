@@ -247,9 +247,9 @@ impl<'a> LiveSearch<'a> {
         });
         self.message = Some(match ran {
             Ok(ran) => {
-                let said = [ran.stdout, ran.stderr].concat();
-                let said = String::from_utf8_lossy(&said).into_owned();
-                clean(said.lines().next().unwrap_or("opened the viewer")).into_owned()
+                let printed = [ran.stdout, ran.stderr].concat();
+                let printed = String::from_utf8_lossy(&printed).into_owned();
+                clean(printed.lines().next().unwrap_or("opened the viewer")).into_owned()
             }
             Err(error) => format!("the viewer cannot be opened: {error}"),
         });

@@ -122,12 +122,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_lives_in_the_home_directory_unless_told_otherwise() {
+    fn the_data_directory_is_in_the_home_directory_unless_set() {
         let home = Environment::fixed(&[("HOME", "/home/ada")]);
         assert_eq!(Paths::find(&home).unwrap().data, Path::new("/home/ada/.claude-mem"));
-        let told =
+        let environment =
             Environment::fixed(&[("HOME", "/home/ada"), ("CLAUDE_MEM_DATA_DIR", "~/elsewhere")]);
-        assert_eq!(Paths::find(&told).unwrap().data, Path::new("/home/ada/elsewhere"));
+        assert_eq!(Paths::find(&environment).unwrap().data, Path::new("/home/ada/elsewhere"));
     }
 
     #[test]

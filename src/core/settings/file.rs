@@ -1,4 +1,4 @@
-//! `settings.json`, read with forgiveness.
+//! Reads `settings.json` leniently.
 
 use std::{fs::Metadata, io, path::Path};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::Kind;
 use crate::{json_edit::Unusable, user_file};
 
-/// Reads the file; `None` if it is not there, which costs one failed `open`.
+/// Reads the file; `None` if it is missing, which costs one failed `open`.
 pub(super) fn read(file: &Path) -> Result<Option<(Vec<u8>, Metadata)>, Unusable> {
     match user_file::read_with_metadata(file) {
         Ok(read) => Ok(Some(read)),
@@ -16,13 +16,13 @@ pub(super) fn read(file: &Path) -> Result<Option<(Vec<u8>, Metadata)>, Unusable>
     }
 }
 
-/// The settings in the text of such a file. Once they stood one level down, under `env`; those count where the
-/// top level says nothing.
+/// The settings in the text of the file. Older files have them one level down, under `env`; those count if the top
+/// level does not have them.
 pub(super) fn parse(file: &Path, bytes: &[u8]) -> Result<Map<String, Value>, Unusable> {
-    // Editors on Windows put a byte order mark in front, which JSON does not know.
+    // Editors on Windows add a byte order mark, which is not valid JSON.
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if text.trim_ascii().is_empty() {
-        // Not the same as `{}`: it is what a save that was cut off leaves.
+        // Not the same as `{}`: an interrupted save leaves an empty file.
         return Err(Unusable::new(file, "it is empty"));
     }
     let mut object = match serde_json::from_slice(text) {
@@ -44,8 +44,8 @@ pub(super) fn parse(file: &Path, bytes: &[u8]) -> Result<Map<String, Value>, Unu
     Ok(object)
 }
 
-/// A value as text: numbers and booleans are what their writer meant, but not as a list of names. `None` if it
-/// means nothing for a setting of this kind.
+/// A value as text: numbers and booleans are accepted, but not in a list of names. `None` if the type does not fit
+/// the setting.
 pub(super) fn as_text(value: &Value, kind: Kind) -> Option<String> {
     match (value, kind) {
         (Value::String(text), _) => Some(text.clone()),

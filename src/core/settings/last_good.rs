@@ -1,4 +1,4 @@
-//! `settings.good`: the last `settings.json` that could be read, behind a checksum.
+//! `settings.good`: a checksummed copy of the last readable `settings.json`.
 //!
 //! A typing error in `settings.json` must not switch recording back on for a project that was
 //! excluded, so an unreadable file is replaced by this copy. The copy has the modification time of
@@ -12,13 +12,13 @@ use std::{
 
 use crate::user_file::{self, Readers};
 
-/// In the data directory.
+/// The file name, in the data directory.
 const FILE: &str = "settings.good";
-/// Hexadecimal digits of the checksum in front of the text.
+/// Hexadecimal digits of the checksum before the text.
 const CHECKSUM_DIGITS: usize = 64;
 
-/// Keeps a copy of a settings file that could be read. It costs nothing that a hook would notice unless the
-/// file has changed, and a failure to write the copy is ignored.
+/// Saves a copy of a readable settings file. This costs one `stat` unless the file has changed, and errors are
+/// ignored.
 pub(super) fn keep(data: &Path, bytes: &[u8], original: &Metadata) {
     let Ok(modified) = original.modified() else { return };
     let file = path(data);
@@ -26,7 +26,7 @@ pub(super) fn keep(data: &Path, bytes: &[u8], original: &Metadata) {
     if kept.is_ok_and(|kept| kept == modified) {
         return;
     }
-    // The time alone may differ, where a disk rounds it.
+    // Only the time may differ, on a disk that rounds it.
     if load(data).as_deref() != Some(bytes) {
         let mut copy = blake3::hash(bytes).to_hex().as_bytes().to_vec();
         copy.push(b'\n');
@@ -38,7 +38,7 @@ pub(super) fn keep(data: &Path, bytes: &[u8], original: &Metadata) {
     let _ = File::options().write(true).open(&file).and_then(|copy| copy.set_modified(modified));
 }
 
-/// The text of the copy, if it is there and whole.
+/// The text of the copy, if it exists and its checksum is right.
 pub(super) fn load(data: &Path) -> Option<Vec<u8>> {
     let copy = user_file::read(&path(data)).ok()?;
     let (checksum, rest) = copy.split_at_checked(CHECKSUM_DIGITS)?;

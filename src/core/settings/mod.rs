@@ -1,4 +1,4 @@
-//! Settings: what the user chose. Environment, then `settings.json`, then the default.
+//! Settings: from the environment, then `settings.json`, then the default.
 
 mod file;
 mod last_good;
@@ -30,7 +30,7 @@ use crate::{
 pub struct Settings {
     environment: Environment,
     file: Map<String, Value>,
-    /// Why the file could not be read, if it could not.
+    /// Why the file could not be read, if so.
     unusable: Option<Unusable>,
     /// The file could not be read, nor its last good copy: the exclusions are unknown.
     is_unknown: bool,
@@ -43,13 +43,13 @@ const LETTERS_WRONG_MAX: usize = 2;
 /// A value that its setting does not accept.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// As it was written.
+    /// The value as written.
     pub given: String,
-    /// What would have been accepted.
+    /// The accepted values.
     pub accepted: String,
 }
 
-/// Who decided on a value.
+/// The source of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// An environment variable.
@@ -122,7 +122,7 @@ impl Settings {
         file.chain(values).collect()
     }
 
-    /// Whether something was written for this setting that is invalid, or the file could not be read.
+    /// Whether the written value of this setting is invalid, or the file could not be read.
     pub fn is_doubtful(&self, setting: &dyn AnySetting) -> bool {
         self.is_unknown || self.refusal(setting).is_some() || self.misspelling(setting).is_some()
     }
@@ -132,8 +132,8 @@ impl Settings {
         self.is_unknown
     }
 
-    /// The current value. One that its setting does not accept counts as absent, or as the most private value
-    /// if the setting is about privacy: a typing error must neither stop a session nor expose it.
+    /// The current value. An invalid one counts as absent, or as the most private value for a privacy setting: a
+    /// typing error must neither stop a session nor expose it.
     pub fn get<T: SettingValue>(&self, setting: &Setting<T>) -> T {
         self.resolve(setting).0
     }
@@ -164,12 +164,12 @@ impl Settings {
             .find_map(|(text, _)| text.and_then(|text| check(setting, text)).err())
     }
 
-    /// Why the value that should decide is not accepted.
+    /// Why the value that takes precedence is not accepted.
     fn refusal(&self, setting: &dyn AnySetting) -> Option<Refused> {
         self.candidates(setting).next()?.0.and_then(|text| check(setting, text)).err()
     }
 
-    /// A key of the file that no setting has, a letter or two from the name of this one, which is not there.
+    /// An unknown key in the file that is a likely misspelling of this setting, which is absent.
     fn misspelling(&self, setting: &dyn AnySetting) -> Option<&str> {
         if self.candidates(setting).next().is_some() {
             return None;
@@ -183,7 +183,7 @@ impl Settings {
         self.file.keys().find(is_near).map(String::as_str)
     }
 
-    /// What was written for a setting, the one that should decide first. Not checked yet, but for its JSON type.
+    /// The written values of a setting, by precedence. Only their JSON type is checked.
     fn candidates(
         &self,
         setting: &dyn AnySetting,
@@ -212,8 +212,8 @@ impl Settings {
         .filter_map(|(text, source)| Some((text?, source)))
     }
 
-    /// The first of these names in `.env`. That file is ours alone, so a name as plain as
-    /// `ANTHROPIC_API_KEY` is safe there; in the environment it would belong to somebody's project.
+    /// The first of these names in `.env`. That file belongs to claude-mem, so `ANTHROPIC_API_KEY` is safe there; in
+    /// the environment it could belong to any project.
     fn credential(&self, names: &[&str]) -> Option<String> {
         let text = String::from_utf8(user_file::read(&self.credentials).ok()?).ok()?;
         names.iter().find_map(|name| {
@@ -234,8 +234,8 @@ fn check(setting: &dyn AnySetting, given: String) -> Result<(), Refused> {
     }
 }
 
-/// The variables in `.env` that are no settings or keys of ours: what the user wants programs to get that
-/// work for all projects, such as the client that distils.
+/// The variables in `.env` that are not settings or keys of claude-mem. They are passed to programs that work for all
+/// projects, such as the client that distills.
 pub fn variables(credentials: &Path) -> Vec<(String, String)> {
     let is_ours = |name: &str| {
         let is_key = |setting: &&dyn AnySetting| matches!(setting.kind(), Kind::Secret(other) if other == name);
@@ -254,7 +254,7 @@ pub fn variables(credentials: &Path) -> Vec<(String, String)> {
     text.lines().filter_map(variable).collect()
 }
 
-/// The value of a line `NAME=value` or `export NAME=value` of this name.
+/// The value of a line `NAME=value` or `export NAME=value`.
 fn assignment<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let line = line.trim();
     let line = line.strip_prefix("export ").unwrap_or(line);
@@ -262,7 +262,7 @@ fn assignment<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     (found.trim() == name).then(|| value.trim())
 }
 
-/// Keeps a checked value where its kind belongs; every other line and key stays as it was. `None` removes.
+/// Stores a checked value in the file of its kind; all other lines and keys are kept. `None` removes it.
 pub fn keep(paths: &Paths, setting: &dyn AnySetting, value: Option<&str>) -> Result<(), Unusable> {
     paths.create_data().map_err(|error| Unusable::new(&paths.data, error))?;
     let mut document = Document::open(&paths.settings())?;
@@ -283,7 +283,7 @@ pub fn keep(paths: &Paths, setting: &dyn AnySetting, value: Option<&str>) -> Res
     document.save()
 }
 
-/// A key is shown by its last four characters, and only if enough characters stay hidden.
+/// Shows only the last four characters of a key, and only if enough characters stay hidden.
 pub fn masked(setting: &dyn AnySetting, value: &str) -> String {
     let length = value.chars().count();
     match setting.kind() {

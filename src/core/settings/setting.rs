@@ -32,8 +32,7 @@ impl<T: SettingValue> Setting<T> {
         Self { unit, ..self }
     }
 
-    /// The setting is about privacy: it has this value when what was written is not accepted, is misspelled or
-    /// cannot be read.
+    /// For a privacy setting: the value if the written one is invalid, misspelled or unreadable.
     pub(super) const fn fails_closed(self, value: T::Spec) -> Self {
         Self { closed: Some(value), ..self }
     }
@@ -47,7 +46,7 @@ impl<T: SettingValue> Setting<T> {
         self.closed.map(T::of_spec)
     }
 
-    /// The value of a text, or what would have been accepted.
+    /// Parses a text, or returns the accepted values.
     pub(super) fn parse(&self, text: &str) -> Result<T, String> {
         let text = text.trim();
         if text.contains(['\n', '\r', '\0']) {
@@ -61,21 +60,21 @@ impl<T: SettingValue> Setting<T> {
 pub trait AnySetting: Send + Sync {
     /// Key and environment variable.
     fn name(&self) -> &'static str;
-    /// A few words for people.
+    /// A short label.
     fn label(&self) -> &'static str;
-    /// What it does, in a sentence or two.
+    /// The description, in a sentence or two.
     fn description(&self) -> &'static str;
-    /// What its number counts.
+    /// The unit of its number.
     fn unit(&self) -> Unit;
-    /// Where to list it.
+    /// The section of the list.
     fn group(&self) -> Group;
-    /// What it accepts.
+    /// The accepted values.
     fn kind(&self) -> Kind;
     /// The default; empty if there is none.
     fn default_text(&self) -> String;
-    /// For a privacy setting, the value in place of one that is not accepted.
+    /// For a privacy setting, the value instead of an invalid one.
     fn closed_text(&self) -> Option<String>;
-    /// The text as it should be stored, or what would have been accepted.
+    /// The text to store, or the accepted values.
     fn check(&self, text: &str) -> Result<String, String>;
     /// The current value, and its source.
     fn find_in(&self, settings: &Settings) -> (String, Source);
@@ -115,7 +114,7 @@ impl<T: SettingValue> AnySetting for Setting<T> {
     }
 }
 
-/// What the number of a setting counts.
+/// The unit of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     None,
@@ -128,7 +127,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// As people read it, or nothing.
+    /// Its name for people; empty if there is none.
     pub fn name(self) -> Option<&'static str> {
         match self {
             Self::None => None,

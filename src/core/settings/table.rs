@@ -28,7 +28,7 @@ macro_rules! settings {
                 Setting::<$type>::new($name, $spec, (Group::$group, $label, $description))
                     $(.unit(Unit::$unit))? $(.fails_closed($closed))?;
         )*)*
-        /// In the order people look for them, group by group.
+        /// In reading order, group by group.
         pub static ALL: &[&dyn AnySetting] = &[$($(&$constant),*),*];
     };
 }
@@ -219,7 +219,7 @@ mod tests {
     const BEGIN: &str = "<!-- settings:begin -->\n";
     const END: &str = "<!-- settings:end -->\n";
 
-    /// What belongs between the two markers.
+    /// The generated text between the two markers.
     fn page() -> String {
         let mut page = String::new();
         let mut last = None;

@@ -1,4 +1,4 @@
-//! Tests of loading, keeping and reporting settings.
+//! Tests of loading, storing and reporting settings.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 

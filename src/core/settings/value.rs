@@ -10,15 +10,15 @@ pub trait SettingValue: Sized + 'static {
     type Spec: Copy + Send + Sync + 'static;
     /// The default.
     fn of_spec(spec: Self::Spec) -> Self;
-    /// Reads one line without white space around it, or says what would be accepted.
+    /// Parses one trimmed line, or returns the accepted values.
     fn parse(spec: Self::Spec, text: &str) -> Result<Self, String>;
     /// The text that is stored and shown.
     fn to_text(&self) -> String;
-    /// What is accepted, for front ends.
+    /// The accepted values, for front ends.
     fn kind(spec: Self::Spec) -> Kind;
 }
 
-/// What a setting accepts, whatever its type in Rust.
+/// The accepted values, independent of the Rust type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     /// One line of text.
@@ -27,9 +27,9 @@ pub enum Kind {
     Secret(&'static str),
     /// `true` or `false`.
     Flag,
-    /// One of these.
+    /// One of these words.
     Choice(&'static [Choice]),
-    /// A whole number between these two.
+    /// A whole number in this range.
     Count(u64, u64),
     /// An amount of money.
     Money,
@@ -50,9 +50,9 @@ impl Kind {
 /// One of the words that a setting accepts.
 #[derive(Debug, PartialEq)]
 pub struct Choice {
-    /// As it is written.
+    /// The word as written.
     pub name: &'static str,
-    /// What it does.
+    /// Its description.
     pub description: &'static str,
 }
 
@@ -226,14 +226,14 @@ macro_rules! choices {
             $(#[doc = $description] $variant,)*
         }
         impl $type {
-            /// Every choice, in the order people should read them.
+            /// Every choice, in reading order.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
             const CHOICES: &[Choice] = &[$(Choice { name: $name, description: $description }),*];
-            /// As settings, events and the command line have it.
+            /// Its name in settings, events and the command line.
             pub const fn name(self) -> &'static str {
                 Self::CHOICES[self as usize].name
             }
-            /// What it does.
+            /// Its description.
             pub const fn description(self) -> &'static str {
                 Self::CHOICES[self as usize].description
             }
@@ -264,7 +264,7 @@ macro_rules! choices {
 }
 
 choices! {
-    /// Who distills. The only list of providers; the order is the order of preference of `auto`.
+    /// The provider that distills. The only list of providers, in the order of preference of `auto`.
     ProviderName {
         Auto: "auto", "the first of the others that works";
         Claude: "claude", "Claude Code with its own login";
@@ -292,7 +292,7 @@ choices! {
 }
 
 choices! {
-    /// How the provider `claude` logs in.
+    /// The login of the provider `claude`.
     ClaudeAuth {
         Subscription: "subscription", "the login of Claude Code";
         ApiKey: "api-key", "the Anthropic API key";
@@ -300,7 +300,7 @@ choices! {
 }
 
 choices! {
-    /// How much is worth remembering.
+    /// The verbosity: what is worth remembering.
     Verbosity {
         Minimal: "minimal", "lasting results";
         Normal: "normal", "what a successor would want to know";

@@ -60,9 +60,9 @@ impl<'a> Conversation<'a> {
         let blocks = row.blocks();
         let results: Vec<_> = blocks.iter().filter(|block| block.kind() == "tool_result").collect();
         // With several results in one row, the hook payload of each is unknown.
-        let told = row.tool_result().filter(|_| results.len() == 1);
+        let hook_output = row.tool_result().filter(|_| results.len() == 1);
         for result in &results {
-            self.tool_used(row, result, told, each)?;
+            self.tool_used(row, result, hook_output, each)?;
         }
         if row.is_compaction_summary() && !self.turn.was_private() {
             self.remark(row, |remarks| remarks.compacted(&joined(&blocks)));
@@ -102,8 +102,8 @@ impl<'a> Conversation<'a> {
         for block in row.blocks() {
             match &*block.kind() {
                 "text" => {
-                    self.remark(row, |remarks| remarks.said(&block.text()));
-                    self.said(row, block.text());
+                    self.remark(row, |remarks| remarks.assistant_text(&block.text()));
+                    self.assistant_text(row, block.text());
                 }
                 "tool_use" => {
                     self.remark(row, |remarks| remarks.called(&block.call_id()));
@@ -126,7 +126,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// In the transcript of a session, an unnamed side chain is another conversation.
-    fn said(&mut self, row: &Row<'_>, text: Cow<'_, str>) {
+    fn assistant_text(&mut self, row: &Row<'_>, text: Cow<'_, str>) {
         let agent_id = row.agent_id();
         if row.is_aside() && agent_id.is_empty() || text.trim().is_empty() {
             return;
@@ -138,14 +138,14 @@ impl<'a> Conversation<'a> {
             agent_type: row.agent_type().into_owned().into(),
             ..own_place(row)
         };
-        self.turn.said(id, text.into_owned(), place);
+        self.turn.assistant_text(id, text.into_owned(), place);
     }
 
     fn tool_used(
         &mut self,
         row: &Row<'_>,
         result: &Block<'_>,
-        told: Option<&str>,
+        hook_output: Option<&str>,
         each: &mut Each<'_>,
     ) -> Result<(), Failure> {
         let call_id = result.call_id();
@@ -159,7 +159,7 @@ impl<'a> Conversation<'a> {
             (None, None) if never_ran(&error) => Some("refused by the client"),
             (reason, _) => reason,
         };
-        // What the user said counts, whatever the tool is.
+        // The user's words count, whatever the tool is.
         if let Some(refusal) = &refusal
             && (reason == Some("rejected or denied") || matches!(refusal, Refusal::Words(_)))
         {
@@ -179,7 +179,7 @@ impl<'a> Conversation<'a> {
         let place = Place { agent_id, agent_type, ..place(row) };
         let output = match result.is_error() {
             true => "",
-            false => told.unwrap_or(result.output()),
+            false => hook_output.unwrap_or(result.output()),
         };
         let used = ToolUse {
             tool: call.tool.into(),

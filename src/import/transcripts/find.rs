@@ -1,4 +1,4 @@
-//! Which transcripts there are, and which of them are one session.
+//! Finds transcripts, and groups those of one session.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use claude_mem_events::{Event, SessionStarted};
 use crate::lines::Lines;
 use claude_mem_capture::transcript_rows::Row;
 
-/// So far into a file its session must have said who and where it is.
+/// The session id and folder must be in the first bytes of a file.
 pub(super) const BEGIN_BYTES_MAX: u64 = 4 << 20;
 /// Projects, sessions, subagents: three levels, and one to spare.
 const DEPTH_MAX: usize = 4;
@@ -20,7 +20,7 @@ const DEPTH_MAX: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct Recorded {
     pub(super) id: String,
-    /// Where the client stood at first.
+    /// The first working directory.
     pub(super) cwd: String,
     /// When it began.
     time_us: u64,
@@ -29,7 +29,7 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    /// What a hook would have said when it began.
+    /// The fields that a hook at its start would have had.
     pub(super) fn start_event(&self) -> Event {
         let path = self.files.first().map(|file| file.to_string_lossy().into_owned());
         let started = SessionStarted {
@@ -102,7 +102,7 @@ fn gather(dir: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()> 
     Ok(())
 }
 
-/// Who and where a transcript is, by its first rows.
+/// The session and folder of a transcript, from its first rows.
 #[derive(Debug, Default)]
 pub(crate) struct Begin {
     pub id: String,

@@ -63,14 +63,14 @@ trait PastSession {
     fn id(&self) -> &str;
     /// Where it began; empty if that is unknown.
     fn cwd(&self) -> &str;
-    /// What a hook would have said when it began.
+    /// The fields that a hook at its start would have had.
     fn started(&self) -> Event;
     fn walk(&self, habits: &Habits, on: &mut On<'_>) -> Result<(), Failure>;
 }
 
 type On<'a> = dyn FnMut(Walked<'_>) -> Result<(), Failure> + 'a;
 
-/// What is found when a session is read.
+/// An event found in a session, or the reason there is none.
 enum Walked<'a> {
     Found(Found<'a>),
     /// A line that cannot be used, and why.
@@ -213,7 +213,7 @@ impl PastSession for Recorded {
     }
 }
 
-/// What the tables hold of a session from elsewhere.
+/// The events of a session from elsewhere in the tables.
 struct Before {
     /// Whether there is anything at all.
     is_known: bool,
@@ -234,7 +234,7 @@ fn recorded_before(
         return Ok(before);
     }
     let mut ours: HashSet<Id> = HashSet::new();
-    // What cannot be read is told when it is taken in.
+    // Unreadable files are reported when they are imported.
     session.walk(habits, &mut |walked| {
         if let Walked::Found(found) = walked {
             ours.insert(found.id);
@@ -249,7 +249,7 @@ fn recorded_before(
     Ok(before)
 }
 
-/// Kinds of which one in a session means that somebody was there and watched.
+/// A session with one of these kinds was recorded by hooks.
 const CAPTURED: [&str; 5] =
     ["PromptSubmitted", "ToolUsed", "SummaryRequested", "SessionEnded", "Imported"];
 
@@ -258,7 +258,7 @@ enum Problem {
     Ours(Failure),
 }
 
-/// Gives each line of a file, or why it is none; says how many bytes there were.
+/// Calls back with each line of a file, or why it cannot be read; returns the number of bytes.
 fn read_rows(
     file: &Path,
     mut each: impl FnMut(Result<&Row<'_>, &'static str>) -> Result<(), Failure>,

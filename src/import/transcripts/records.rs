@@ -264,7 +264,7 @@ struct Timed {
 
 type EachLine<'a> = dyn FnMut(&[u8], &mut On<'_>) -> Result<(), Failure> + 'a;
 
-/// Gives each complete line of a file.
+/// Calls back with each complete line of a file.
 fn each_line(file: &Path, on: &mut On<'_>, each: &mut EachLine<'_>) -> Result<(), Failure> {
     let damaged = |error: io::Error| Walked::Damaged(format!("{}: {error}", file.display()));
     let mut lines = match Lines::open(file) {

@@ -1,4 +1,4 @@
-//! The turn that is being read, whatever client recorded it: its open calls, whether it is private, and what was said.
+//! The turn that is being read, for every client: its open calls, whether it is private, and its remarks.
 //! Makes the events that hooks would have recorded.
 
 use std::{borrow::Cow, collections::HashMap};
@@ -36,7 +36,7 @@ pub(super) enum Outcome<'a> {
 
 pub(super) type Each<'a> = dyn FnMut(Found<'_>) -> Result<(), Failure> + 'a;
 
-/// Where a row belongs. What is unknown is empty.
+/// The origin of a row. Unknown fields are empty.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Place<'a> {
     pub(super) cwd: Cow<'a, str>,
@@ -69,7 +69,7 @@ pub(super) struct Turn<'a> {
     was_private: bool,
     /// The last message of the assistant, if no action followed.
     last_words: Option<LastWords<'a>>,
-    /// What else was said.
+    /// Its other remarks.
     remarks: Remarks,
     /// The last row with a remark, in place of a last message that never came.
     last_remark: Option<LastWords<'a>>,
@@ -99,7 +99,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Why a use of this tool is not recorded, whatever came of it.
+    /// Why a use of this tool is not recorded, whatever its result.
     pub(super) fn reason(&self, tool: &str) -> Option<&'static str> {
         if self.is_private {
             return Some("in private turns");
@@ -145,8 +145,8 @@ impl<'a> Turn<'a> {
         each(Found { what: "PromptSubmitted", id, branch, outcome })
     }
 
-    /// The assistant said something, which is its last message unless an action follows.
-    pub(super) fn said(&mut self, id: Id, text: String, place: Place<'a>) {
+    /// Text of the assistant: its last message unless an action follows.
+    pub(super) fn assistant_text(&mut self, id: Id, text: String, place: Place<'a>) {
         self.last_words = Some(LastWords { id, text, place });
     }
 
@@ -156,7 +156,7 @@ impl<'a> Turn<'a> {
         self.calls.insert(call_id, call);
     }
 
-    /// Adds to what was said; the id is that of the turn's end if nothing follows.
+    /// Adds a remark. The id is that of the end of the turn if nothing follows.
     pub(super) fn remark(&mut self, id: Id, place: Place<'a>, add: impl FnOnce(&mut Remarks)) {
         add(&mut self.remarks);
         self.last_remark = Some(LastWords { id, text: String::new(), place });

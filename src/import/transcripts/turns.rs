@@ -63,10 +63,10 @@ impl<'a> Turns<'a> {
 
     fn part(&mut self, time_us: u64, part: TurnPart, each: &mut Each<'_>) -> Result<(), Failure> {
         match part {
-            TurnPart::Said(text) if !text.trim().is_empty() => {
+            TurnPart::AssistantText(text) if !text.trim().is_empty() => {
                 let id = self.id(time_us, &["stop", &text]);
-                self.remark(time_us, &text, |remarks| remarks.said(&text));
-                self.turn.said(id, text, self.place.clone());
+                self.remark(time_us, &text, |remarks| remarks.assistant_text(&text));
+                self.turn.assistant_text(id, text, self.place.clone());
             }
             TurnPart::Called { tool_use_id, tool, input } => {
                 self.remark(time_us, &tool_use_id, |remarks| remarks.called(&tool_use_id));
@@ -88,7 +88,7 @@ impl<'a> Turns<'a> {
             TurnPart::ApiError(text) => {
                 self.remark(time_us, &text, |remarks| remarks.api_error(&text));
             }
-            TurnPart::Said(_) | TurnPart::Compacted(_) => {}
+            TurnPart::AssistantText(_) | TurnPart::Compacted(_) => {}
         }
         Ok(())
     }

@@ -51,7 +51,7 @@ pub(super) struct Choice<'a> {
     taken: HashMap<Source, usize>,
 }
 
-/// Who may not fill the page.
+/// The types of observations that may not fill the page.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Source {
     Session(Option<i64>),
@@ -249,7 +249,7 @@ fn without_repeats(observations: Vec<&ContextObservation>) -> Vec<&ContextObserv
     let mut seen = HashSet::new();
     let is_new = |memory: &&ContextObservation| {
         alike.get(&(memory.kind.as_str(), memory.files.as_slice())) == Some(&1)
-            || statement(memory).is_none_or(|said| seen.insert(said))
+            || statement(memory).is_none_or(|text| seen.insert(text))
     };
     observations.into_iter().filter(is_new).collect()
 }

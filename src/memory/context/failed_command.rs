@@ -32,7 +32,7 @@ pub(super) fn last_failed(log: &Log, state: &SessionState) -> Result<Option<Fail
             passed.insert(command);
         } else if !passed.contains(&command) {
             let command = clipped(&command, COMMAND_CHARS_MAX);
-            return Ok(Some(FailedCommand { command, error: telling_line(&tool.error) }));
+            return Ok(Some(FailedCommand { command, error: error_line(&tool.error) }));
         }
     }
     Ok(None)
@@ -44,7 +44,7 @@ fn command(tool: &ToolUsed) -> Option<String> {
 }
 
 /// The first line that names an error, else the first one that is not only the exit code.
-fn telling_line(error: &str) -> String {
+fn error_line(error: &str) -> String {
     let lines = || error.lines().map(str::trim).filter(|line| !line.is_empty());
     let names_error = |line: &&str| {
         let line = line.to_lowercase();

@@ -47,7 +47,7 @@ struct Rewrite {
 /// A check costs some microseconds; on a slow disk the rest is skipped.
 const TIME_MAX: Duration = Duration::from_millis(4);
 const LOOKS_MAX: u32 = 400;
-/// Minimum number of checks, whatever the clock says: a busy machine may lose milliseconds.
+/// Minimum number of checks, even after the time limit: a busy machine may lose milliseconds.
 const LOOKS_MIN: u32 = 16;
 /// A file is written shortly after its event, and the reflog shortly after the files.
 const SLACK_S: u64 = 5;

@@ -53,7 +53,7 @@ pub(super) fn write(layout: &Layout<'_>, material: &ContextMaterial, files: &Fil
     sheet.finish(layout, material.observations_total, &zone)
 }
 
-/// The page for a session whose history was compacted: what was said, and where it stands.
+/// The page for a session whose history was compacted: its prompts and its state.
 pub(super) fn write_compacted(
     layout: &Layout<'_>,
     material: &ContextMaterial,
@@ -79,9 +79,9 @@ fn by_the_user(sheet: &mut Sheet, material: &ContextMaterial, zone: &TimeZone) {
     let notes = material.by_hand.iter().map(|memory| note(memory, "", zone));
     sheet.section("Written down by the user", NOTES_SHARE, notes);
     let mut seen = HashSet::new();
-    let is_new = |rule: &&ContextObservation| statement(rule).is_none_or(|said| seen.insert(said));
+    let is_new = |rule: &&ContextObservation| statement(rule).is_none_or(|text| seen.insert(text));
     let rules = material.rules.iter().filter(is_new);
-    // Latest first, but what was said about how to work comes before wishes that were fulfilled since.
+    // Latest first, but rules about how to work come before wishes that were fulfilled since.
     let (lasting, other): (Vec<_>, Vec<_>) = rules.partition(|rule| rule.is_pattern);
     sheet.section("Said by the user", RULES_SHARE, lasting.into_iter().chain(other).map(rule));
 }
@@ -109,16 +109,16 @@ fn author(note: &ContextNote) -> String {
 }
 
 fn note(memory: &ContextObservation, author: &str, zone: &TimeZone) -> Entry {
-    let told = if memory.narrative.is_empty() {
+    let text = if memory.narrative.is_empty() {
         memory.facts.join("; ")
     } else {
         memory.narrative.clone()
     };
     let text = match memory.title.as_str() {
-        "" => told,
-        title if told.is_empty() => title.to_owned(),
-        title if told.starts_with(title) => told,
-        title => format!("{title}: {told}"),
+        "" => text,
+        title if text.is_empty() => title.to_owned(),
+        title if text.starts_with(title) => text,
+        title => format!("{title}: {text}"),
     };
     let date = day(memory.at_us, zone);
     let text = clipped(&text, NOTE_CHARS_MAX);
@@ -205,8 +205,8 @@ mod tests {
                 "{tokens_max}: {}",
                 page.tokens
             );
-            let said = format!("about {} tokens", page.tokens);
-            assert!(page.text.contains(&said), "{said}: {}", page.text);
+            let stated = format!("about {} tokens", page.tokens);
+            assert!(page.text.contains(&stated), "{stated}: {}", page.text);
         }
     }
 

@@ -15,7 +15,7 @@ use crate::semantic::with_meaning;
 /// Maximum number of memories for one prompt.
 const MEMORIES_MAX: usize = 5;
 
-/// So many words of a prompt are embedded: a session waits for it.
+/// Maximum number of words of a prompt to embed: a session waits for it.
 const PROMPT_WORDS_MAX: usize = 32;
 
 const HEADING: &str = "Notes from earlier sessions that may concern this prompt.";

@@ -296,8 +296,8 @@ mod tests {
         {
             assert!(matches!(load(name), ModeError::Name(_)), "{name:?}");
         }
-        let said = load("none").to_string();
-        assert_eq!(said, "there is no mode `none`: modes/none.json is missing");
+        let error = load("none").to_string();
+        assert_eq!(error, "there is no mode `none`: modes/none.json is missing");
         assert_eq!(load("empty").to_string(), "modes/empty.json names no types");
         assert!(load("broken").to_string().starts_with("modes/broken.json is not a mode: EOF"));
         assert!(matches!(load("code--none"), ModeError::Unknown(_)));

@@ -1,4 +1,4 @@
-//! Embeds some memories again and compares, because a checksum does not tell whether a vector is that of its text.
+//! Embeds a sample of memories again and compares, because a checksum cannot show that a vector belongs to its text.
 
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_embed::Role;
@@ -12,7 +12,7 @@ use super::{EmbeddingModel, open_model, open_vectors, windows};
 /// Memories that are embedded again: about a second of one core.
 const SAMPLE: usize = 8;
 
-/// What was compared.
+/// The result of the comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CheckedVectors {
     /// Number of memories that were embedded again.

@@ -99,7 +99,7 @@ pub fn embed_missing(
     Ok(Some(done))
 }
 
-/// What a memory says, and which of its windows have a vector already.
+/// The text of a memory, and which of its windows have a vector.
 struct Unembedded {
     name: MemoryId,
     texts: Vec<String>,
@@ -173,7 +173,8 @@ fn embed_windows(
     Ok(windows.collect())
 }
 
-/// What the records of a file are relative to. An endpoint tells its dimensions by its first vector, and has no center.
+/// The dimensions and center of a file. An endpoint's dimensions are known from its first vector, and it has no
+/// center.
 fn center(model: &EmbeddingModel, path: &Path) -> Result<Vec<f32>, Failure> {
     let EmbeddingModel::Endpoint(endpoint) = model else { return Ok(model.center()) };
     let known = Vectors::open(path, model.id(), &[]).map_err(|error| failed(&error))?;

@@ -24,7 +24,7 @@ const REPLY_BYTES_MAX: usize = 8 << 20;
 const DIMENSIONS_MAX: usize = 4096;
 /// Longest message of the server that is shown.
 const MESSAGE_CHARS_MAX: usize = 300;
-/// Somebody waits for the result of a search, and words alone give one, too.
+/// Time limit of a search, which falls back to words alone.
 const QUERY_TIME_MAX: Duration = Duration::from_secs(3);
 /// A local server may have to load its model first.
 const MEMORIES_TIME_MAX: Duration = Duration::from_secs(60);
@@ -111,7 +111,7 @@ impl EmbeddingEndpoint {
     pub(super) fn embed_all(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>, Failure> {
         let sent = texts.chunks(TEXTS_MAX).map(|texts| self.send(texts, role));
         let vectors = sent.collect::<Result<Vec<_>, _>>().map_err(unusable);
-        // Where nothing can be written, nothing is kept.
+        // If the file cannot be written, the failure is not kept.
         let _ = match &vectors {
             Err(failure) => self.failure.parent().map_or(Ok(()), |dir| {
                 fs::create_dir_all(dir)?;
@@ -150,7 +150,7 @@ impl EmbeddingEndpoint {
             }
             status => {
                 let error = ErrorBody::read(&reply.body);
-                // Where the texts were at fault, a message may quote them, and failures are kept.
+                // If the texts caused the error, its message may quote them, and failures are kept.
                 let why =
                     if matches!(status, 400 | 413 | 422) { error.kind } else { error.message };
                 let why: String = post.without_keys(&why).chars().take(MESSAGE_CHARS_MAX).collect();
@@ -172,7 +172,7 @@ fn sendable(text: &str, role: Role) -> String {
 
 /// One vector of unit length per text, in the order of the texts.
 fn read(body: &[u8], count: usize) -> Result<Vec<Vec<f32>>, String> {
-    // The error of the parser may quote the response, which is of no use to anybody.
+    // The error of the parser may quote the response, which is not useful.
     let reply: Reply = serde_json::from_slice(body).map_err(|_| "no list of vectors")?;
     let mut vectors = vec![Vec::new(); count];
     let found = reply.data.len();

@@ -1,4 +1,4 @@
-//! Erases vectors of forgotten and changed memories. Whoever erases a memory calls it after its row is hidden.
+//! Erases vectors of forgotten and changed memories. Call it after the row of a memory is hidden.
 
 use std::collections::HashSet;
 

@@ -1,6 +1,6 @@
 //! Vectors of memories: which model makes them, which are missing, and which must go.
 //!
-//! Vectors are a cache ([`claude_mem_vectors`]). Whoever deletes `vectors/` loses the time to make them again.
+//! Vectors are a cache ([`claude_mem_vectors`]). If `vectors/` is deleted, they are made again.
 
 mod check;
 mod embed_missing;

@@ -21,7 +21,7 @@ use super::endpoint::EmbeddingEndpoint;
 /// How much words count beside the meaning that an endpoint gives: as with the built-in model.
 const ENDPOINT_WORDS_WEIGHT: f32 = 0.2;
 
-/// What makes vectors. Lives as long as the process.
+/// The model that makes vectors. Lives as long as the process.
 #[derive(Debug)]
 pub enum EmbeddingModel {
     /// The built-in model, or a file.
@@ -39,7 +39,7 @@ impl EmbeddingModel {
         }
     }
 
-    /// What records are relative to; empty for an endpoint, whose ordinary texts nobody knows.
+    /// The center that records are relative to; empty for an endpoint, which has no known center.
     pub fn center(&self) -> Vec<f32> {
         match self {
             Self::Local(model) => model.center(),

@@ -97,7 +97,7 @@ pub fn with_meaning<T>(
     })
 }
 
-/// What is needed to embed a text and to compare it, or how to rank without.
+/// The model and vectors to compare a text with, or the way to rank without them.
 fn prepare(
     app: &App,
     text: &str,
@@ -143,7 +143,7 @@ struct Embedded<'a> {
 
 /// The cosine of two unrelated notes by the built-in model, with which limits and weights were measured.
 const UNRELATED: f64 = 0.77;
-/// Vectors that are more alike than this tell nothing.
+/// Vectors more alike than this carry no information.
 const UNRELATED_MAX: f64 = 0.95;
 
 impl<'a> Embedded<'a> {

@@ -299,8 +299,8 @@ pub(super) fn mailchimp(text: &[u8], at: usize) -> Option<Found> {
 /// A base64-encoded PEM block with a private key, as in Kubernetes and CI systems.
 pub(super) fn base64_pem(text: &[u8], at: usize) -> Option<Found> {
     let mut room = [0; 48];
-    let says = decoded(&text[at..text.len().min(at + 64)], &mut room);
-    let plausible = memmem::find(says, b"PRIVATE").is_some() && starts_word(text, at);
+    let plain = decoded(&text[at..text.len().min(at + 64)], &mut room);
+    let plausible = memmem::find(plain, b"PRIVATE").is_some() && starts_word(text, at);
     plausible.then(|| Found { start: at, end: at + run(&text[at..], base64), rule: "private-key" })
 }
 

@@ -275,9 +275,9 @@ fn is_plausible(kind: Kind, written: Written, value: &[u8]) -> bool {
 fn is_login(value: &[u8]) -> bool {
     const LOGIN_BYTES_MIN: usize = 12;
     let mut room = [0; JUDGED_BYTES_MAX];
-    let says = decoded(value, &mut room);
-    let printable = says.iter().all(u8::is_ascii_graphic);
-    value.len() >= LOGIN_BYTES_MIN && printable && says.contains(&b':')
+    let plain = decoded(value, &mut room);
+    let printable = plain.iter().all(u8::is_ascii_graphic);
+    value.len() >= LOGIN_BYTES_MIN && printable && plain.contains(&b':')
 }
 
 /// A mix of capitals, lower-case letters and digits, as in a key of any name.

@@ -347,15 +347,15 @@ fn freshness(
 
 fn generations(store: &Store, name: MemoryId) -> Result<Vec<Generation>, ApiError> {
     let mut generations = Vec::new();
-    for telling in store.alternatives(name)? {
+    for alternative in store.alternatives(name)? {
         generations.push(Generation {
-            generation: telling.generation,
-            is_current: telling.is_current,
-            provider: telling.provider,
-            model: telling.model,
-            prompt_version: telling.prompt_version,
-            created_at: rfc3339(telling.at_us),
-            memories: store.list_rows(&telling.memories)?.into_iter().map(Item::from).collect(),
+            generation: alternative.generation,
+            is_current: alternative.is_current,
+            provider: alternative.provider,
+            model: alternative.model,
+            prompt_version: alternative.prompt_version,
+            created_at: rfc3339(alternative.at_us),
+            memories: store.list_rows(&alternative.memories)?.into_iter().map(Item::from).collect(),
         });
     }
     Ok(generations)

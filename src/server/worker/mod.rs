@@ -144,12 +144,12 @@ async fn serve(
 ) -> std::io::Result<()> {
     let http = TcpListener::from_std(http)?;
     let lines = lines.listen()?;
-    let told_to_end = os::told_to_end()?;
+    let termination = os::termination()?;
     // A reader of this file may stop us at once.
     shared.presence.write(&shared.paths.data)?;
     let asked = Arc::clone(&shared);
     tokio::spawn(async move {
-        told_to_end.await;
+        termination.await;
         asked.end();
     });
     tokio::spawn(jsonl::serve(lines, Arc::clone(&shared)));

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_work_is_said_with_all_that_would_follow() {
+    fn a_failing_step_is_reported_with_the_steps_after_it() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let commands = ["true", "false now", "true"].map(words);
         assert_eq!(run_all(&commands), ["false now", "true"]);

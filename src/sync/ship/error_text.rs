@@ -87,11 +87,11 @@ mod tests {
         let status = "Server returned non-2xx status code: ";
         let xml = "403 Forbidden: <?xml version='1.0'?>\n<Error><Code>AccessDenied</Code>\n<Message>No.</Message>\
                    <Details>ada may not list.</Details></Error>";
-        let told = message(&format!("{request}{status}{xml}"));
-        assert_eq!(told, format!("{status}403 Forbidden: AccessDenied: No.: ada may not list."));
+        let shown = message(&format!("{request}{status}{xml}"));
+        assert_eq!(shown, format!("{status}403 Forbidden: AccessDenied: No.: ada may not list."));
         let json = "400 Bad Request: {\n  \"error\": \"invalid_grant\",\n  \"error_description\": \"Expired.\"\n}";
-        let told = message(&format!("{request}{status}{json}\n\nDebug source: …"));
-        assert_eq!(told, format!("{status}400 Bad Request: invalid_grant: Expired."));
+        let shown = message(&format!("{request}{status}{json}\n\nDebug source: …"));
+        assert_eq!(shown, format!("{status}400 Bad Request: invalid_grant: Expired."));
         assert_eq!(
             message(&format!("{request}{status}502: <html>oops")),
             format!("{status}502: <html>oops")

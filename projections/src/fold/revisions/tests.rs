@@ -93,18 +93,18 @@ fn the_last_word_counts() {
 }
 
 #[test]
-fn what_is_retired_is_found_and_not_told() {
+fn a_retired_observation_is_found_but_not_given_as_context() {
     let (mut scene, _, reply) = scene();
-    let told = |store: &Store| {
+    let in_context = |store: &Store| {
         let prompt = "do the tests need redis on port 6379?";
         let until_us = i64::MAX as u64;
         let recall = Recall { prompt, project: "k", until_us, limit: 5, ..Recall::default() };
         store.recall(&recall, None).unwrap()
     };
-    assert_eq!(told(&scene.fold()), [1]);
+    assert_eq!(in_context(&scene.fold()), [1]);
     revise(&mut scene, named(reply, 1), wrong("no"));
     let store = scene.fold();
-    assert_eq!((told(&store), found(&store, "redis")), (Vec::new(), "1 ".into()));
+    assert_eq!((in_context(&store), found(&store, "redis")), (Vec::new(), "1 ".into()));
     let marks = store.marks("1".parse().unwrap()).unwrap();
     assert!(
         matches!(marks.retired, Some(Retired::Wrong { because: Some(why), .. }) if why == "no")

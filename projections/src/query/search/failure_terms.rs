@@ -2,7 +2,7 @@
 
 use super::{
     Query, Term,
-    prompt_terms::{PromptTerms, beginning, is_telling, name, shorten},
+    prompt_terms::{PromptTerms, beginning, name, names_subject, shorten},
 };
 use std::collections::HashSet;
 
@@ -11,13 +11,13 @@ impl PromptTerms {
     /// alone say only that it failed before; if it printed nothing, they are all there is.
     pub(super) fn of_failure(command: &str, error: &str) -> Self {
         let (mut query, mut names) = (Query::default(), HashSet::new());
-        for word in telling_lines(error).flat_map(str::split_whitespace) {
+        for word in error_lines(error).flat_map(str::split_whitespace) {
             // A line may begin with any word, and the class of an error says little.
             let is_class = |name: &String| name.ends_with("error") || name.ends_with("exception");
             names.extend(name(word, true).filter(|name| !is_class(name)));
             query.add_plain(word);
         }
-        query.terms.retain(|term| names.contains(&term.text) || is_telling_of_failure(&term.text));
+        query.terms.retain(|term| names.contains(&term.text) || names_cause(&term.text));
         let (errors, mut commands) = (query.terms.len(), Query::default());
         for word in beginning(command, COMMAND_BYTES_MAX).split_whitespace() {
             if errors == 0 {
@@ -35,13 +35,13 @@ impl PromptTerms {
 }
 
 /// Lines of an output that say what went wrong; without any, its first and last ones.
-fn telling_lines(output: &str) -> impl Iterator<Item = &str> {
+fn error_lines(output: &str) -> impl Iterator<Item = &str> {
     let all = || output.lines().map(str::trim).filter(|line| !line.is_empty() && !is_status(line));
-    let is_telling = |line: &&str| {
+    let names_subject = |line: &&str| {
         let start = beginning(line, LINE_BYTES_MAX).to_lowercase();
         FAULTS.iter().any(|fault| start.contains(fault))
     };
-    let mut lines: Vec<&str> = all().take(LINES_MAX).filter(is_telling).take(3).collect();
+    let mut lines: Vec<&str> = all().take(LINES_MAX).filter(names_subject).take(3).collect();
     if lines.is_empty() {
         lines.extend(all().take(1));
         lines.extend(all().next_back().filter(|last| lines.first() != Some(last)));
@@ -84,8 +84,8 @@ const LINE_BYTES_MAX: usize = 400;
 const COMMAND_BYTES_MAX: usize = 200;
 
 /// Returns false for words that any failure may contain.
-fn is_telling_of_failure(word: &str) -> bool {
-    is_telling(word) && FAILURES.binary_search(&word).is_err()
+fn names_cause(word: &str) -> bool {
+    names_subject(word) && FAILURES.binary_search(&word).is_err()
 }
 
 /// Words of failures, whatever failed. Sorted, for a binary search.
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn telling_lines_are_read_and_words_of_every_failure_are_left_out() {
+    fn error_lines_are_read_and_words_of_every_failure_are_left_out() {
         let rust = "Exit code 101\n   Compiling shop\nerror[E0599]: no method named `lessPercent`\n\
                     --> src/cart.rs:43\nnote: done";
         let python = "Traceback (most recent call last):\n  x\nKeyError: 'walrus'";

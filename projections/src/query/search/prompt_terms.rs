@@ -30,7 +30,7 @@ impl PromptTerms {
             query.add_plain(word);
             is_first = word.ends_with(['.', '!', '?', ':', '*', '#', '-']);
         }
-        query.terms.retain(|term| names.contains(&term.text) || is_telling(&term.text));
+        query.terms.retain(|term| names.contains(&term.text) || names_subject(&term.text));
         shorten(&mut query.terms, |term| names.contains(&term.text));
         let is_name = query.terms.iter().map(|term| names.contains(&term.text)).collect();
         let is_needed = vec![false; query.terms.len()];
@@ -84,12 +84,12 @@ pub(super) fn name(word: &str, is_first: bool) -> Option<String> {
     let is_name = is_file || is_capitalized || is_camel || is_number || is_mixed || is_snake;
     let name = joined.to_lowercase();
     let is_word = tokens::words(&name).count() == 1 && name.chars().count() > 2;
-    (is_name && is_word && !is_stop_word(&name) && is_telling(&name)).then_some(name)
+    (is_name && is_word && !is_stop_word(&name) && names_subject(&name)).then_some(name)
 }
 
 /// Returns false for words of conversation, parts of addresses and short numbers: they do not name
 /// a subject.
-pub(super) fn is_telling(word: &str) -> bool {
+pub(super) fn names_subject(word: &str) -> bool {
     !(word.bytes().all(|byte| byte.is_ascii_digit()) && word.len() < 3)
         && CONVERSATION.binary_search(&word).is_err()
 }

@@ -178,27 +178,27 @@ impl Store {
         let mut kept: Vec<(i64, i64, Option<Statement>)> = Vec::new();
         let mut rest = ids.into_iter();
         for id in rest.by_ref().take(COMPARED_MAX) {
-            let (at_us, said) = statement.query_row([id], |row| {
+            let (at_us, content) = statement.query_row([id], |row| {
                 let (kind, title): (String, String) = (row.get(0)?, row.get(1)?);
                 let list = |at| row.get::<_, Option<String>>(at).map(|list| items(list.as_deref()));
                 let files = [list(3)?, list(4)?].concat();
-                let said = Statement::of(&kind, &title, files.iter().map(String::as_str));
-                Ok((row.get::<_, i64>(2)?, said))
+                let content = Statement::of(&kind, &title, files.iter().map(String::as_str));
+                Ok((row.get::<_, i64>(2)?, content))
             })?;
             let mut repeated = None;
             for (at, (other, _, known)) in kept.iter().enumerate() {
-                let (Some(said), Some(known)) = (&said, known) else { continue };
+                let (Some(content), Some(known)) = (&content, known) else { continue };
                 let similarity = || {
                     meaning.map_or(Ok(None), |meaning| meaning.similarity(name(id), name(*other)))
                 };
-                if said.is_same(known, similarity)? {
+                if content.is_same(known, similarity)? {
                     repeated = Some(at);
                     break;
                 }
             }
             match repeated {
-                None => kept.push((id, at_us, said)),
-                Some(at) if kept[at].1 < at_us => kept[at] = (id, at_us, said),
+                None => kept.push((id, at_us, content)),
+                Some(at) if kept[at].1 < at_us => kept[at] = (id, at_us, content),
                 Some(_) => {}
             }
         }

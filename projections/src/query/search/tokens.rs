@@ -73,12 +73,12 @@ mod tests {
 
     #[test]
     fn placeholders_say_nothing() {
-        let said = |text| {
+        let joined = |text| {
             words_without_placeholders(text).map(|(_, word)| word).collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(said("a [redacted:private] b[redacted:aws-access-key]c"), "a b c");
-        assert_eq!(said("[redacted:private][redacted:jwt]"), "");
-        assert_eq!(said("redacted: private, [redacted: é"), "redacted private redacted é");
+        assert_eq!(joined("a [redacted:private] b[redacted:aws-access-key]c"), "a b c");
+        assert_eq!(joined("[redacted:private][redacted:jwt]"), "");
+        assert_eq!(joined("redacted: private, [redacted: é"), "redacted private redacted é");
     }
 
     #[test]

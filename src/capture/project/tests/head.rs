@@ -8,15 +8,15 @@ impl Place {
         (branch, commit)
     }
 
-    /// What git itself says.
-    fn told(&self, dir: &str, arguments: &[&str]) -> String {
+    /// The output of git itself.
+    fn git_output(&self, dir: &str, arguments: &[&str]) -> String {
         let output = Command::new("git").current_dir(self.join(dir)).args(arguments).output();
         String::from_utf8(output.unwrap().stdout).unwrap().trim().to_owned()
     }
 
-    fn told_head(&self, dir: &str) -> (String, String) {
-        let branch = self.told(dir, &["branch", "--show-current"]);
-        (branch, self.told(dir, &["rev-parse", "HEAD"]))
+    fn git_head(&self, dir: &str) -> (String, String) {
+        let branch = self.git_output(dir, &["branch", "--show-current"]);
+        (branch, self.git_output(dir, &["rev-parse", "HEAD"]))
     }
 
     /// A folder with a `.git` made by hand.
@@ -36,11 +36,11 @@ fn the_branch_and_the_commit_are_those_that_git_names() {
     let place = Place::new();
     place.repository("shop");
     place.git("shop", &["checkout", "-q", "-b", "fix/größe"]);
-    let first = place.told_head("shop");
+    let first = place.git_head("shop");
     assert_eq!((first.0.as_str(), first.1.len()), ("fix/größe", 40));
     assert_eq!(place.head("shop"), first);
     place.git("shop", &["commit", "-q", "--allow-empty", "-m", "more"]);
-    let second = place.told_head("shop");
+    let second = place.git_head("shop");
     assert_ne!(first, second);
     assert_eq!(place.head("shop"), second);
     place.git("shop", &["pack-refs", "--all"]);
@@ -65,7 +65,7 @@ fn worktrees_submodules_and_bare_repositories_have_their_own_head() {
     place.git("", &["clone", "-q", "--bare", "shop", "shop.git"]);
     symlink(place.join("fix-1"), place.join("link")).unwrap();
     for dir in ["shop", "shop/vendor/lib", "fix-1", "link", "shop.git"] {
-        assert_eq!(place.head(dir), place.told_head(dir), "{dir}");
+        assert_eq!(place.head(dir), place.git_head(dir), "{dir}");
     }
     assert_ne!(place.head("shop").1, place.head("fix-1").1);
     fs::remove_dir_all(place.join("shop/.git/worktrees")).unwrap();
@@ -80,7 +80,7 @@ fn a_repository_with_sha_256_has_longer_commits() {
     place.git("shop", &["init", "-q", "--object-format=sha256"]);
     place.git("shop", &["commit", "-q", "--allow-empty", "-m", "begin"]);
     assert_eq!(place.head("shop").1.len(), 64);
-    assert_eq!(place.head("shop"), place.told_head("shop"));
+    assert_eq!(place.head("shop"), place.git_head("shop"));
 }
 
 #[test]

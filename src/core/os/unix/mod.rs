@@ -225,7 +225,7 @@ pub fn lower_thread_priority() {
     let _ = rustix::process::nice(19);
 }
 
-/// How long this thread has run, and how long it waited for a processor. `None` where the system does not tell.
+/// The run time of this thread, and its time waiting for a processor. `None` where the system does not report them.
 #[cfg(target_os = "linux")]
 pub fn thread_times() -> Option<(Duration, Duration)> {
     let times = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
@@ -350,7 +350,7 @@ pub fn terminate(pid: u32, urgency: Urgency) {
 }
 
 /// Returns when this process receives `SIGTERM` or `SIGINT`.
-pub fn told_to_end() -> io::Result<impl Future<Output = ()>> {
+pub fn termination() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut terminated, mut interrupted) =
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);

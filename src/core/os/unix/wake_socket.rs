@@ -100,7 +100,7 @@ mod tests {
     const NAME: &str = "bell";
 
     #[test]
-    fn a_ring_says_whether_somebody_heard_it() {
+    fn waking_reports_whether_a_worker_listens() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(ring(dir.path(), NAME, b"hello"), Some(false), "there is no socket");
         let listening = UnixDatagram::bind(dir.path().join(NAME)).unwrap();

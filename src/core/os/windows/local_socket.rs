@@ -1,5 +1,5 @@
-//! Streams between processes of this machine: named pipes. Only their user may write to them, and
-//! other machines cannot connect.
+//! Streams between processes of this machine: named pipes. Only their user may write to them, and other machines
+//! cannot connect.
 
 use std::{
     env,
@@ -17,19 +17,19 @@ use tokio::{
     net::windows::named_pipe::{NamedPipeServer, ServerOptions},
 };
 
-/// All ends of the pipe are taken at this moment.
+/// All instances of the pipe are in use.
 const BUSY: i32 = windows_sys::Win32::Foundation::ERROR_PIPE_BUSY.cast_signed();
-/// How often, and how long apart, a busy one is tried.
+/// Number of attempts while the pipe is busy, and the pause between them.
 const TRIES_MAX: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Where others connect to.
+/// The address of the listener.
 #[derive(Debug)]
 pub struct Listener {
     name: String,
 }
 
-/// The same, in a runtime.
+/// The same, in an async runtime.
 #[derive(Debug)]
 pub struct Listening {
     name: String,
@@ -37,12 +37,12 @@ pub struct Listening {
 }
 
 impl Listener {
-    /// A pipe for the directory that this process stands in.
+    /// A pipe for the working directory of this process.
     pub fn here(name: &str) -> io::Result<Self> {
         Ok(Self { name: pipe(&env::current_dir()?, name)? })
     }
 
-    /// Begins to listen; to be called within the runtime.
+    /// Starts to listen. Must be called within the runtime.
     pub fn listen(self) -> io::Result<Listening> {
         let next = ServerOptions::new().first_pipe_instance(true).create(&self.name)?;
         Ok(Listening { name: self.name, next })
@@ -50,7 +50,7 @@ impl Listener {
 }
 
 impl Listening {
-    /// Waits for the next one who connects.
+    /// Waits for the next connection.
     pub async fn accept(
         &mut self,
     ) -> io::Result<(ReadHalf<NamedPipeServer>, WriteHalf<NamedPipeServer>)> {
@@ -60,7 +60,7 @@ impl Listening {
     }
 }
 
-/// Names of pipes, which are separate from file names. Two paths of one directory give one pipe.
+/// The name of the pipe; pipe names are separate from file names. Two paths of one directory give one pipe.
 fn pipe(dir: &Path, name: &str) -> io::Result<String> {
     let dir = canonicalize(dir)?.to_string_lossy().to_lowercase();
     let hash = blake3::hash(dir.as_bytes()).to_hex();
@@ -72,7 +72,7 @@ pub fn ask(dir: &Path, name: &str, line: &str, time_max: Duration) -> io::Result
     let stream = connect(&pipe(dir, name)?)?;
     let line = format!("{line}\n");
     let (answered, answer) = mpsc::channel();
-    // Reading from a pipe cannot be given a limit, so that it has a thread of its own.
+    // Reading from a pipe has no time limit, so it runs in its own thread.
     thread::spawn(move || answered.send(say(stream, &line)));
     answer.recv_timeout(time_max).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }

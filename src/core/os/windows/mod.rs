@@ -42,45 +42,44 @@ use crate::environment::Environment;
 /// A whole command line has at most 32,767 characters.
 pub const ARGUMENT_BYTES_MAX: usize = 28_000;
 
-/// As Claude Code's executable is called. The scripts that some installers make of it take no arguments of
-/// several lines.
+/// The name of Claude Code's executable. The scripts that some installers create for it take no multi-line arguments.
 pub const CLIENT: &str = "claude.exe";
 
-/// Between two looks whether something has come.
+/// Time between two checks for input.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// Why there is no home directory, if so.
 pub const NO_HOME: &str = "neither USERPROFILE nor HOME is set";
 
-/// What this machine is called.
+/// The name of this machine.
 pub fn host_name() -> String {
     env::var("COMPUTERNAME").unwrap_or_else(|_| "windows".into())
 }
 
-/// Where Claude Code looks, too.
+/// The home directory, as Claude Code finds it.
 pub fn home(environment: &Environment) -> Option<PathBuf> {
     environment.get("USERPROFILE").or_else(|| environment.get("HOME")).map(PathBuf::from)
 }
 
-/// A program's path as it is written into commands for a shell: whichever that is, it understands slashes.
+/// A program's path for use in shell commands: every shell understands slashes.
 #[expect(clippy::needless_pass_by_value, reason = "elsewhere it is given back as it is")]
 pub fn path_in_commands(path: String) -> String {
     path.replace('\\', "/")
 }
 
-/// Whether files can be made in a directory.
+/// Whether files can be created in a directory.
 pub fn is_writable(dir: &Path) -> bool {
     let mut options = OpenOptions::new();
     options.access_mode(FILE_ADD_FILE).custom_flags(FILE_FLAG_BACKUP_SEMANTICS);
     options.open(dir).is_ok()
 }
 
-/// The read-only attribute is all that is looked at, and not here.
+/// Windows checks only the read-only attribute, which is not relevant here.
 pub fn may_write(_file: &Path) -> bool {
     true
 }
 
-/// Owners are inherited from the folder.
+/// The owner is inherited from the folder.
 pub fn copy_owner(_from: &Metadata, _to: &File) {}
 
 /// What to do about a directory that cannot be written.
@@ -91,7 +90,7 @@ pub fn how_to_own(dir: &Path) -> String {
     )
 }
 
-/// What the disk of this directory has left for us.
+/// Free bytes for this user on the disk of this directory.
 #[expect(unsafe_code, reason = "the standard library does not tell")]
 pub fn free_bytes(dir: &Path) -> Option<u64> {
     let name: Vec<u16> = dir.as_os_str().encode_wide().chain([0]).collect();
@@ -103,7 +102,7 @@ pub fn free_bytes(dir: &Path) -> Option<u64> {
     (succeeded != 0).then_some(free)
 }
 
-/// Who may do what is inherited from the user's profile.
+/// Permissions are inherited from the user profile.
 pub fn make_files_private() {}
 
 /// Creates a directory, and those above it.
@@ -111,50 +110,50 @@ pub fn create_dirs_for_all(dir: &Path) -> io::Result<()> {
     std::fs::create_dir_all(dir)
 }
 
-/// Users have no numbers here.
+/// Windows has no numeric user ids.
 pub fn user() -> u32 {
     0
 }
 
-/// Who may do what is inherited from the user's profile, and not looked into.
+/// Permissions are inherited from the user profile and not checked.
 pub fn owner_and_openness(dir: &Path) -> io::Result<(u32, bool)> {
     std::fs::metadata(dir).map(|_| (0, false))
 }
 
-/// Who may do what is inherited from the user's profile, and not looked into.
+/// Permissions are inherited from the user profile and not checked.
 pub fn is_open_to_others(_found: &Metadata) -> bool {
     false
 }
 
-/// Who may do what is inherited from the user's profile.
+/// Permissions are inherited from the user profile.
 #[expect(clippy::unnecessary_wraps, reason = "elsewhere it may fail")]
 pub fn close_to_others(_path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Who may do what is inherited from the user's profile.
+/// Permissions are inherited from the user profile.
 #[expect(clippy::unnecessary_wraps, reason = "elsewhere it may fail")]
 pub fn give_to_owner(_file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Who may do what is inherited from the folder, and what may be run is told by its name.
+/// Permissions are inherited from the folder, and the extension decides what is executable.
 #[expect(clippy::unnecessary_wraps, reason = "elsewhere it may fail")]
 pub fn open_to_all(_path: &Path, _is_program: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a file may be run.
+/// Whether a file is executable.
 pub fn is_executable(path: &Path) -> bool {
     path.is_file()
 }
 
-/// Where stdin comes from.
+/// The kind of stdin.
 pub fn stdin() -> Stdin {
     io::stdin()
 }
 
-/// Waits until there is something to read, or the end. False if that took too long.
+/// Waits until there is input or its end. False after the time limit.
 #[expect(
     unsafe_code,
     reason = "pipes cannot be waited for, and the standard library does not look into them"
@@ -177,7 +176,7 @@ pub fn is_ready(source: &impl Source, time_max: Duration) -> bool {
                 ptr::null_mut(),
             )
         };
-        // At its end, or not a pipe: reading will tell.
+        // At its end, or not a pipe: the next read decides.
         if succeeded == 0 || count > 0 {
             return true;
         }
@@ -191,7 +190,7 @@ pub fn read(source: &impl Source, buffer: &mut [u8]) -> io::Result<usize> {
     File::from(owned(source)?).read(buffer)
 }
 
-/// Reads once into the room that is left.
+/// Reads once into the remaining space.
 pub fn read_behind(source: &impl Source, bytes: &mut Vec<u8>) -> io::Result<usize> {
     let (len, room) = (bytes.len(), bytes.capacity());
     bytes.resize(room, 0);
@@ -204,16 +203,16 @@ fn owned(source: &impl Source) -> io::Result<OwnedHandle> {
     source.as_handle().try_clone_to_owned()
 }
 
-/// Pipes are as they are.
+/// Pipes keep their size.
 pub fn widen(_pipe: &impl Source) {}
 
-/// There are no huge pages to be had.
+/// There are no huge pages.
 pub fn advise_huge(_room: &memmap2::MmapMut) {}
 
-/// Threads keep their priority here.
+/// Threads keep their priority.
 pub fn lower_thread_priority() {}
 
-/// The system does not tell.
+/// Windows does not report this.
 pub fn thread_times() -> Option<(Duration, Duration)> {
     None
 }
@@ -226,17 +225,17 @@ pub fn write_out(bytes: &[u8]) -> io::Result<usize> {
     Ok(bytes.len())
 }
 
-/// Stdout stays what it is: there are no pagers to give it to.
+/// Stdout is unchanged: there is no pager.
 pub fn redirect_stdout(_to: impl Into<OwnedHandle>) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// How many columns the terminal has that stdout is.
+/// The columns of the terminal on stdout.
 pub fn columns() -> Option<usize> {
     columns_of(io::stdout())
 }
 
-/// How many rows the terminal has that stdout is.
+/// The rows of the terminal on stdout.
 pub fn rows() -> Option<usize> {
     let (_, height) = terminal_size::terminal_size_of(io::stdout())?;
     Some(usize::from(height.0)).filter(|rows| *rows > 0)
@@ -249,7 +248,7 @@ pub fn wait_for_hangup() {
     }
 }
 
-/// How many columns the terminal has that stderr is.
+/// The columns of the terminal on stderr.
 pub fn stderr_columns() -> Option<usize> {
     columns_of(io::stderr())
 }
@@ -259,7 +258,7 @@ fn columns_of(terminal: impl Source) -> Option<usize> {
     Some(usize::from(width.0)).filter(|columns| *columns > 0)
 }
 
-/// Who started us.
+/// The parent process.
 #[derive(Debug)]
 pub struct Parent;
 
@@ -280,11 +279,10 @@ impl Parent {
     }
 }
 
-/// A process that must survive its parent is started detached; see [`start_detached`].
+/// A process that must outlive its parent is started detached; see [`start_detached`].
 pub fn detach() {}
 
-/// Starts a program that is to outlive us: without a console, and where that is allowed outside of the job that
-/// we are in.
+/// Starts a program that outlives this process: without a console and, where allowed, outside of our job object.
 pub fn start_detached(command: &mut Command) -> io::Result<Child> {
     keep_streams();
     let flags = DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP;
@@ -292,29 +290,28 @@ pub fn start_detached(command: &mut Command) -> io::Result<Child> {
     outside.or_else(|_| command.creation_flags(flags).spawn())
 }
 
-/// All inheritable handles are inherited, and a reader of our output would wait for all their
-/// holders to end.
+/// Stops the inheritance of our standard handles: a reader of our output would otherwise wait for all processes that
+/// hold them.
 #[expect(unsafe_code, reason = "the standard library lets all be inherited")]
 fn keep_streams() {
     let streams =
         [io::stdin().as_raw_handle(), io::stdout().as_raw_handle(), io::stderr().as_raw_handle()];
     for stream in streams {
-        // SAFETY: a handle that is not there is refused, and nothing is written to.
+        // SAFETY: an invalid handle is refused, and nothing is written to.
         let _ = unsafe { SetHandleInformation(stream, HANDLE_FLAG_INHERIT, 0) };
     }
 }
 
-/// How urgently a process is told to end.
+/// How a process is terminated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Urgency {
-    /// It may put things in order.
+    /// By a signal that it can handle.
     Asked,
-    /// It has no choice.
+    /// Immediately.
     Killed,
 }
 
-/// Ends a process, which may have ended already. Without a console there is no way to ask it to
-/// exit.
+/// Terminates a process, which may have ended already. Without a console it cannot be asked to exit.
 #[expect(unsafe_code, reason = "the standard library ends its own children only")]
 pub fn terminate(pid: u32, urgency: Urgency) {
     if urgency == Urgency::Asked {
@@ -330,8 +327,8 @@ pub fn terminate(pid: u32, urgency: Urgency) {
     }
 }
 
-/// Returns when this process is told to end.
-pub fn told_to_end() -> io::Result<impl Future<Output = ()>> {
+/// Returns when this process should exit.
+pub fn termination() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close, ctrl_shutdown};
     let (mut c, mut r#break) = (ctrl_c()?, ctrl_break()?);
     let (mut close, mut shutdown) = (ctrl_close()?, ctrl_shutdown()?);
@@ -345,7 +342,7 @@ pub fn told_to_end() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// What opens links here.
+/// The program that opens links.
 #[expect(clippy::unnecessary_wraps, reason = "elsewhere there may be no screen")]
 pub fn link_opener(_environment: &Environment) -> Option<&'static str> {
     Some("explorer.exe")

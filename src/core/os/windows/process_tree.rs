@@ -1,4 +1,4 @@
-//! A process and everything it started: a job object, which ends with its last handle.
+//! A process and its descendants: a job object, which ends with its last handle.
 
 use std::{
     env,
@@ -22,7 +22,7 @@ use windows_sys::Win32::System::{
     Threading::CREATE_NO_WINDOW,
 };
 
-/// Elsewhere our program watches over others under this name. Here the system does.
+/// On other systems our program supervises processes under this name. Here the system does.
 pub const CHILD_COMMAND: &str = "__agent-child";
 
 /// A guard without a process.
@@ -35,19 +35,19 @@ pub fn launcher() -> PathBuf {
     env::current_exe().unwrap_or_else(|_| "claude-mem.exe".into())
 }
 
-/// A command for a program that is started with [`ProcessTree::start`], and by that ends with us. Its arguments are
-/// to follow.
+/// A command for a program that [`ProcessTree::start`] starts, and that ends with this process. Its arguments are
+/// added by the caller.
 pub fn watched(_launcher: &Path, program: &Path) -> Command {
     Command::new(program)
 }
 
-/// A process and everything it started. They end when this is dropped, or its process ends, however that does.
+/// A process and its descendants. They end when this is dropped, or when this process ends in any way.
 #[derive(Debug)]
 pub struct ProcessTree(OwnedHandle);
 
 impl ProcessTree {
-    /// Starts a process as the first of a family of its own. What it may have started before it is taken into
-    /// the job is not in there; no program is that fast.
+    /// Starts a process in a new job. Descendants that it starts before it is assigned to the job are not included;
+    /// no program is that fast.
     pub fn start(command: &mut Command) -> io::Result<(Child, Self)> {
         let family = Self::new()?;
         let mut child = command.creation_flags(CREATE_NO_WINDOW).spawn()?;
@@ -58,7 +58,7 @@ impl ProcessTree {
         Ok((child, family))
     }
 
-    /// Ends them all.
+    /// Terminates all of them.
     #[expect(unsafe_code, reason = "the standard library knows of no jobs")]
     pub fn end(&self) {
         // SAFETY: the handle is open as long as `self` is.

@@ -1,4 +1,4 @@
-//! Waking a thread of this process. Others do not ring here: the worker looks by itself within a second.
+//! Wakes a thread of this process. Other processes cannot: the worker checks the log every second.
 
 use std::{
     io,
@@ -7,19 +7,19 @@ use std::{
     time::Duration,
 };
 
-/// Messages that were not received yet. A process has at most one wake socket.
+/// Messages not yet received. A process has at most one wake socket.
 static RINGS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 static RUNG: Condvar = Condvar::new();
 
-/// More rings than these say nothing new.
+/// Maximum number of waiting messages; more of them carry no information.
 const RINGS_MAX: usize = 64;
 
-/// Cannot be told: see the module.
+/// Unknown on Windows: see the module.
 pub fn ring(_dir: &Path, _name: &str, _words: &[u8]) -> Option<bool> {
     None
 }
 
-/// Rings from within the process that has the bell.
+/// Sends a message from within the process.
 #[derive(Debug)]
 pub struct WakeSender;
 
@@ -29,7 +29,7 @@ impl WakeSender {
         Ok(Self)
     }
 
-    /// If there is no room for it, enough rings are waiting.
+    /// If the queue is full, enough messages are waiting.
     #[expect(clippy::unused_self, reason = "elsewhere it has a socket")]
     pub fn ring(&self, words: &[u8]) {
         let mut rings = RINGS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -50,14 +50,14 @@ impl WakeListener {
         Ok(Self)
     }
 
-    /// Waits for a ring, or until the time is over.
+    /// Waits for a message, up to the time limit.
     #[expect(clippy::unused_self, reason = "elsewhere it has a socket")]
     pub fn wait(&self, time_max: Duration) {
         let rings = RINGS.lock().unwrap_or_else(PoisonError::into_inner);
         drop(RUNG.wait_timeout_while(rings, time_max, |rings| rings.is_empty()));
     }
 
-    /// The next ring, if there is one: the length of the words that came with it.
+    /// The next message, if there is one: its length.
     #[expect(clippy::unused_self, reason = "elsewhere it has a socket")]
     pub fn take(&self, words: &mut [u8]) -> Option<usize> {
         let ring = RINGS.lock().unwrap_or_else(PoisonError::into_inner).pop()?;

@@ -1,6 +1,6 @@
 //! Damaged and faulty remotes: exact errors, no data loss.
 
-use claude_mem_tools::bucket::Lies;
+use claude_mem_tools::bucket::Faults;
 
 use super::*;
 use crate::ship::{repair, verify::check};
@@ -39,8 +39,12 @@ fn every_damaged_or_missing_object_is_reported_and_repaired() {
                 assert!(!machine.restored("again").exists(), "nothing half-done is in use");
             }
             let findings = wait(check(&machine.remote(), machine.host(), &machine.log())).unwrap();
-            let is_said = findings.damage.iter().any(|damage| damage.what.contains(&name));
-            assert_eq!(is_said, !(is_last_gone || is_description && number == 2), "{findings:?}");
+            let is_reported = findings.damage.iter().any(|damage| damage.what.contains(&name));
+            assert_eq!(
+                is_reported,
+                !(is_last_gone || is_description && number == 2),
+                "{findings:?}"
+            );
             wait(machine.shipper().reship()).unwrap();
             let findings = wait(check(&machine.remote(), machine.host(), &machine.log())).unwrap();
             assert!(findings.is_sound(), "{name} {number}: {findings:?}");
@@ -185,8 +189,8 @@ fn server_errors_time_outs_and_truncated_responses_lose_nothing() {
     machine.record(10);
     machine.ship().unwrap();
     machine.record(10);
-    let expect = |lies: Lies, expected: &str| {
-        bucket.lie(lies);
+    let expect = |faults: Faults, expected: &str| {
+        bucket.inject(faults);
         let error = machine.restore("again", None, false).unwrap_err();
         let words = error.to_string();
         assert!(words.contains(expected), "{words}");
@@ -195,17 +199,17 @@ fn server_errors_time_outs_and_truncated_responses_lose_nothing() {
         assert!(failure.contains("note: ") && failure.contains("hint: "), "{failure}");
         words
     };
-    expect(Lies { status: Some(403), ..Lies::default() }, "denied access");
-    expect(Lies { status: Some(401), ..Lies::default() }, "denied access");
-    expect(Lies { status: Some(500), ..Lies::default() }, "cannot be reached");
-    expect(Lies { status: Some(503), ..Lies::default() }, "cannot be reached");
-    expect(Lies { cut: Some("/seg/".into()), ..Lies::default() }, "cannot be reached");
-    expect(Lies { flip: Some("/seg/".into()), ..Lies::default() }, "is damaged");
-    expect(Lies { flip: Some("/chain/".into()), ..Lies::default() }, "is damaged");
-    expect(Lies { silent: Some("/seg/".into()), ..Lies::default() }, "cannot be reached");
-    bucket.lie(Lies { status: Some(500), ..Lies::default() });
+    expect(Faults { status: Some(403), ..Faults::default() }, "denied access");
+    expect(Faults { status: Some(401), ..Faults::default() }, "denied access");
+    expect(Faults { status: Some(500), ..Faults::default() }, "cannot be reached");
+    expect(Faults { status: Some(503), ..Faults::default() }, "cannot be reached");
+    expect(Faults { cut: Some("/seg/".into()), ..Faults::default() }, "cannot be reached");
+    expect(Faults { flip: Some("/seg/".into()), ..Faults::default() }, "is damaged");
+    expect(Faults { flip: Some("/chain/".into()), ..Faults::default() }, "is damaged");
+    expect(Faults { silent: Some("/seg/".into()), ..Faults::default() }, "cannot be reached");
+    bucket.inject(Faults { status: Some(500), ..Faults::default() });
     assert!(machine.ship().unwrap_err().is_transient());
-    bucket.lie(Lies::default());
+    bucket.inject(Faults::default());
     machine.ship().unwrap();
     machine.check();
 }
@@ -216,20 +220,20 @@ fn an_outdated_listing_loses_nothing() {
     let mut machine = Machine::with_bucket(&bucket);
     machine.record(2);
     machine.ship().unwrap();
-    bucket.lie(Lies { is_listing_old: true, ..Lies::default() });
+    bucket.inject(Faults { is_listing_old: true, ..Faults::default() });
     for _ in 0..3 {
         machine.record(1);
         machine.ship().unwrap();
     }
     machine.check();
-    bucket.lie(Lies::default());
+    bucket.inject(Faults::default());
     machine.check();
 }
 
 #[test]
 fn without_conditional_requests_existence_is_checked_first() {
     let bucket = Bucket::start().unwrap();
-    bucket.lie(Lies { is_without_conditions: true, ..Lies::default() });
+    bucket.inject(Faults { is_without_conditions: true, ..Faults::default() });
     let mut machine = Machine::with_bucket(&bucket);
     for _ in 0..3 {
         machine.record(5);

@@ -1,6 +1,6 @@
 //! Specifics of Google Cloud Storage: conditional uploads, paged listings, bucket names.
 
-use claude_mem_tools::bucket::Lies;
+use claude_mem_tools::bucket::Faults;
 
 use super::*;
 use crate::ship::remote::Put;
@@ -33,7 +33,7 @@ fn paged_listings_of_google_are_read_completely() {
         for name in &names {
             remote.put_new(name, b"something").await.unwrap();
         }
-        bucket.lie(Lies::default());
+        bucket.inject(Faults::default());
         let mut found = remote.list("logs").await.unwrap();
         assert!(bucket.requests() > 1);
         found.sort();

@@ -1,6 +1,6 @@
 //! Interrupted runs: the remote is complete at any time, and shipping resumes.
 
-use claude_mem_tools::bucket::Lies;
+use claude_mem_tools::bucket::Faults;
 
 use super::*;
 
@@ -16,9 +16,9 @@ fn interrupt_at_every_request(bucket: &Bucket, machine: &Machine, least: u64) {
             Ok(state) => fs::write(machine.paths.ship_state(), state),
             Err(_) => fs::remove_file(machine.paths.ship_state()),
         };
-        bucket.lie(Lies { requests_max: Some(requests_max), ..Lies::default() });
+        bucket.inject(Faults { requests_max: Some(requests_max), ..Faults::default() });
         let is_enough = machine.ship().is_ok();
-        bucket.lie(Lies::default());
+        bucket.inject(Faults::default());
         let name = format!("died after {requests_max}");
         if let Some(head) = wait(remote_head::newest(&machine.remote(), machine.host(), 0)).unwrap()
         {
@@ -75,13 +75,13 @@ fn an_interrupted_restore_continues() {
     let mut machine = Machine::with_bucket(&bucket);
     machine.record(40);
     machine.ship().unwrap();
-    bucket.lie(Lies::default());
+    bucket.inject(Faults::default());
     machine.check();
     let all = bucket.requests();
-    bucket.lie(Lies { requests_max: Some(all / 2), ..Lies::default() });
+    bucket.inject(Faults { requests_max: Some(all / 2), ..Faults::default() });
     assert!(machine.restore("again", None, false).is_err());
     assert!(!machine.restored("again").exists());
-    bucket.lie(Lies::default());
+    bucket.inject(Faults::default());
     machine.restore("again", None, false).unwrap();
     assert!(bucket.requests() < all, "{} of {all}", bucket.requests());
     assert_eq!(files(&machine.restored("again")), files(&machine.log()));

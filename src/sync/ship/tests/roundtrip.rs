@@ -1,7 +1,7 @@
 //! A restored log is equal to the shipped one.
 
 use claude_mem_log::{Compactor, Entry, Fate, Judge, Options, Packing};
-use claude_mem_tools::bucket::Lies;
+use claude_mem_tools::bucket::Faults;
 
 use super::*;
 
@@ -63,7 +63,10 @@ fn increments_are_downloaded_in_parallel() {
     assert!(machine.head().increments.len() > 0x20, "{:?}", machine.head());
     // The server responds only if requests arrive in parallel.
     for together in [("/seg/", 8), ("/chain/000000000000001", 12)] {
-        bucket.lie(Lies { together: Some((together.0.into(), together.1)), ..Lies::default() });
+        bucket.inject(Faults {
+            together: Some((together.0.into(), together.1)),
+            ..Faults::default()
+        });
         machine.check();
     }
 }
