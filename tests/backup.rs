@@ -10,6 +10,7 @@ use claude_mem_log::{Appender, Id, Options, Record};
 use serde_json::Value;
 
 use crate::{
+    folders::{files_below, files_with},
     model::dump,
     sandbox::Sandbox,
     secrets::assert_nowhere,
@@ -40,23 +41,6 @@ fn back_up(sandbox: &Sandbox) {
 
 fn is_repaired(sandbox: &Sandbox) -> bool {
     status(sandbox)["repair"]["repaired_at"].is_string()
-}
-
-fn files(dir: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
-    let (dirs, mut files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
-    files.extend(dirs.iter().flat_map(|dir| self::files(dir)));
-    files
-}
-
-/// The files that contain a text.
-fn holding(dir: &Path, text: &str) -> Vec<PathBuf> {
-    let mut files = files(dir);
-    files.retain(|path| {
-        let bytes = fs::read(path).unwrap_or_default();
-        bytes.windows(text.len()).any(|window| window == text.as_bytes())
-    });
-    files
 }
 
 /// Flips a bit of the text `turn 2`, which is in one event of the log.
@@ -91,7 +75,7 @@ fn the_backup_is_for_its_owner_alone() {
     let sandbox = remembered();
     back_up(&sandbox);
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    let all = files(&sandbox.data().join("backups"));
+    let all = files_below(&sandbox.data().join("backups"));
     assert!(all.len() > 3);
     for file in all {
         assert_eq!(mode(&file), 0o600, "{}", file.display());
@@ -120,7 +104,7 @@ fn the_backup_stays_within_its_limit() {
     let _worker = Serving::start(&sandbox, &[PLAIN, ("CLAUDE_MEM_BACKUP_MB", "1")]);
     until(|| status(&sandbox)["backup"]["copied_at"].is_string());
     let bytes: u64 =
-        files(&backup(&sandbox)).iter().map(|path| fs::metadata(path).unwrap().len()).sum();
+        files_below(&backup(&sandbox)).iter().map(|path| fs::metadata(path).unwrap().len()).sum();
     assert!((512 << 10..=1 << 20).contains(&bytes), "{bytes}");
     let machine = Sandbox::new();
     machine.run(&["restore", "--from", backup(&sandbox).to_str().unwrap()]).ok();
@@ -184,13 +168,13 @@ fn forgotten_events_are_erased_from_the_backup_too() {
     sandbox.run(&["remember", "the walrus sleeps at noon"]).ok();
     sandbox.run(&["remember", "the otter wakes at dawn"]).ok();
     back_up(&sandbox);
-    assert!(!holding(&backup(&sandbox), "walrus").is_empty());
+    assert!(!files_with(&backup(&sandbox), "walrus").is_empty());
     let forget = |text: &str, variables: &[(&str, &str)]| {
         sandbox.run_with(&["forget", "--text", text, "--now", "--yes"], variables, "").ok();
     };
     forget("walrus", &[PLAIN]);
     assert_nowhere(&sandbox, &["walrus"]);
-    assert!(!holding(&backup(&sandbox), "otter").is_empty());
+    assert!(!files_with(&backup(&sandbox), "otter").is_empty());
     let machine = Sandbox::new();
     machine.run(&["restore", "--from", backup(&sandbox).to_str().unwrap()]).ok();
     assert_eq!(machine.events(), sandbox.events());
@@ -207,7 +191,7 @@ fn a_secret_that_is_redacted_later_is_gone_from_the_backup_too() {
     let off = [("CLAUDE_MEM_REDACT_SECRETS", "false")];
     sandbox.run_with(&["remember", &format!("the token is {secret}")], &off, "").ok();
     back_up(&sandbox);
-    assert!(!holding(&backup(&sandbox), &secret).is_empty());
+    assert!(!files_with(&backup(&sandbox), &secret).is_empty());
     sandbox.run_with(&["redact", "--yes"], &[PLAIN], "").ok();
     assert_nowhere(&sandbox, &[&secret]);
 }

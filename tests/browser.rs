@@ -91,10 +91,10 @@ const SCENE: &str = include_str!("browser/scene.json");
 
 /// Runs one script against its own worker.
 fn plays(script: &str) {
-    let kit = Kit::find();
+    let kit = BrowserTools::find();
     let gate = Gate::new();
     let server = model(&gate);
-    let stage = Stage::open(&server);
+    let stage = ViewerHome::open(&server);
     let mut node = Command::new("node");
     node.arg(dir().join(script)).arg(stage.link());
     node.env("HOME", stage.sandbox.home()).env("CLAUDE_MEM_BINARY", binary());
@@ -128,14 +128,14 @@ fn dir() -> PathBuf {
 }
 
 /// The programs that open a page.
-struct Kit {
+struct BrowserTools {
     chromium: PathBuf,
     playwright: PathBuf,
     axe: PathBuf,
     screenshots: PathBuf,
 }
 
-impl Kit {
+impl BrowserTools {
     /// Without them the page cannot be tested, and the test fails.
     fn find() -> Self {
         Self::try_find().unwrap_or_else(|error| panic!("the page needs a browser: {error}"))
@@ -160,11 +160,11 @@ impl Kit {
 }
 
 /// A home directory with a worker.
-struct Stage {
+struct ViewerHome {
     sandbox: Sandbox,
 }
 
-impl Stage {
+impl ViewerHome {
     fn open(server: &Server) -> Self {
         let mut variables = provider("anthropic", server);
         // A worker of another test may use the default port.
@@ -185,7 +185,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for ViewerHome {
     fn drop(&mut self) {
         self.sandbox.run(&["worker", "stop"]);
     }

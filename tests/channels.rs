@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     http::Site,
     import::upstream::left_behind,
-    mcp::Talk,
+    mcp::McpProcess,
     model::{self, Session, provider},
     sandbox::Sandbox,
     secrets::assert_nowhere,
@@ -203,10 +203,10 @@ fn notes_store_no_secret() {
     let text = planted();
     let words = format!("remember {text}");
     sandbox.run(&["remember", &words, "--title", &words, "--concept", &text, "--file", &text]).ok();
-    let mut talk = Talk::with(&sandbox);
+    let mut server = McpProcess::with(&sandbox);
     let note = json!({"text": words, "title": words, "concepts": [text], "files": [text]});
-    talk.call_ok("remember", &note);
-    talk.end();
+    server.call_ok("remember", &note);
+    server.end();
     sandbox.run(&["forget", "1", "--yes", "--reason", &text]);
     assert_clean(&sandbox);
 }

@@ -37,8 +37,8 @@ fn output(run: Run) -> String {
     run.stdout + &run.stderr
 }
 
-/// One JSON object per line.
-fn lines(text: &str) -> Vec<Value> {
+/// Parses one JSON object per line.
+pub(crate) fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 

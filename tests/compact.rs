@@ -80,12 +80,6 @@ fn plant(sandbox: &Sandbox) {
     }
 }
 
-fn delete_memory(sandbox: &Sandbox) {
-    for suffix in ["", "-wal", "-shm"] {
-        let _ = fs::remove_file(sandbox.data().join(format!("memory.db{suffix}")));
-    }
-}
-
 #[test]
 fn erased_events_are_in_no_file() {
     let sandbox = remembered();
@@ -104,7 +98,7 @@ fn erased_events_are_in_no_file() {
     let found = sandbox.run(&["search", "walrus"]).ok();
     assert!(found.contains("walrus"), "{found}");
     let before = dump(&sandbox.data());
-    delete_memory(&sandbox);
+    sandbox.delete_database();
     sandbox.run_with(&["replay", "--offline"], &EXTRACT, "").ok();
     assert_eq!(dump(&sandbox.data()), before);
     assert_nowhere(&sandbox, &[SECRET]);
@@ -146,7 +140,7 @@ fn compaction_keeps_every_row_and_reports_the_saved_space() {
     for line in before.lines().filter(|line| !is_point(line)) {
         assert!(after.lines().any(|other| other == line), "{line}");
     }
-    delete_memory(&sandbox);
+    sandbox.delete_database();
     run(&sandbox, &["replay", "--offline"]).ok();
     assert_eq!(dump(&sandbox.data()), after);
     assert_eq!(run(&sandbox, &["verify"]).code, 0);
@@ -166,7 +160,7 @@ fn raw_tool_text_is_removed_only_on_request_and_memories_stay() {
     assert!(!sandbox.events().iter().any(|event| event.to_string().contains(line)));
     assert_eq!(run(&sandbox, &["search", "walrus"]).ok(), before);
     let after = dump(&sandbox.data());
-    delete_memory(&sandbox);
+    sandbox.delete_database();
     run(&sandbox, &["replay", "--offline"]).ok();
     assert_eq!(dump(&sandbox.data()), after);
 }
@@ -195,7 +189,7 @@ fn a_killed_compaction_loses_nothing_and_is_finished_by_the_next() {
     assert_nowhere(&sandbox, &[SECRET]);
     assert_eq!(run(&sandbox, &["verify"]).code, 0);
     let after = dump(&sandbox.data());
-    delete_memory(&sandbox);
+    sandbox.delete_database();
     run(&sandbox, &["replay", "--offline"]).ok();
     assert_eq!(dump(&sandbox.data()), after);
 }

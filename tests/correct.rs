@@ -1,10 +1,10 @@
 //! `claude-mem edit`, `pin`, `unpin`, `wrong` and `supersede`.
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::{model::dump, sandbox::Sandbox};
+use crate::{folders::files_with, model::dump, sandbox::Sandbox};
 
 fn remember(sandbox: &Sandbox, text: &str, title: &str) {
     sandbox.run(&["remember", text, "--title", title, "--type", "decision"]).ok();
@@ -26,11 +26,9 @@ fn editor(sandbox: &Sandbox, script: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// Deletes the database; the next command rebuilds it from the log.
+/// The tables after a rebuild.
 fn rebuilt(sandbox: &Sandbox) -> String {
-    for name in ["memory.db", "memory.db-wal", "memory.db-shm"] {
-        let _ = fs::remove_file(sandbox.data().join(name));
-    }
+    sandbox.delete_database();
     sandbox.run(&["search", "walrus"]).ok();
     dump(&sandbox.data())
 }
@@ -152,18 +150,7 @@ fn secrets_in_a_revision_are_removed_and_forgetting_takes_its_text() {
     assert!(events.contains("xyzzy-plugh") && !events.contains("AKIAIOSF"), "{events}");
     assert!(!events.contains("hush"), "{events}");
     sandbox.run(&["forget", "1", "--yes", "--now"]).ok();
-    let mut folders = vec![sandbox.data()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if let Ok(bytes) = fs::read(&path) {
-                let is_there = bytes.windows(11).any(|window| window == b"xyzzy-plugh");
-                assert!(!is_there, "{}", path.display());
-            }
-        }
-    }
+    assert_eq!(files_with(&sandbox.data(), "xyzzy-plugh"), [] as [PathBuf; 0]);
     assert!(!format!("{:?}", sandbox.events()).contains("xyzzy"));
 }
 

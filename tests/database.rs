@@ -6,7 +6,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command, t
 use serde_json::{Value, json};
 
 use crate::{
-    mcp::talk::Talk,
+    mcp::process::McpProcess,
     model::dump,
     sandbox::{Run, Sandbox},
 };
@@ -53,12 +53,12 @@ pub(crate) fn assert_readable(sandbox: &Sandbox, word: &str) -> String {
     let first: Value = serde_json::from_str(listed.lines().next().unwrap()).unwrap();
     let id = first["id"].as_str().map_or_else(|| first["id"].to_string(), str::to_owned);
     sandbox.run(&["show", &id]).ok();
-    let mut talk = Talk::with(sandbox);
-    let (found, is_error) = talk.call("search", &json!({"query": word}));
+    let mut server = McpProcess::with(sandbox);
+    let (found, is_error) = server.call("search", &json!({"query": word}));
     assert!(!is_error && found.contains(word), "{found}");
-    let (full, is_error) = talk.call("get_observations", &json!({"ids": [id]}));
+    let (full, is_error) = server.call("get_observations", &json!({"ids": [id]}));
     assert!(!is_error && full.starts_with("# "), "{full}");
-    talk.end();
+    server.end();
     printed
 }
 
@@ -74,12 +74,6 @@ fn sql(sandbox: &Sandbox, sql: &str) {
     connection.execute_batch(sql).unwrap();
 }
 
-fn remove_all(data: &Path) {
-    for suffix in ["", "-wal", "-shm"] {
-        let _ = fs::remove_file(data.join(format!("memory.db{suffix}")));
-    }
-}
-
 fn fifo(path: &Path) {
     let _ = fs::remove_file(path);
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
@@ -93,18 +87,18 @@ fn hooks_respond_whatever_is_at_the_path_of_the_database_and_it_is_rebuilt() {
         ("a dropped index", |sandbox| sql(sandbox, "drop table observations_fts")),
         ("a deleted checkpoint", |sandbox| sql(sandbox, "delete from checkpoint")),
         ("a directory", |sandbox| {
-            remove_all(&sandbox.data());
+            sandbox.delete_database();
             fs::create_dir(sandbox.data().join("memory.db")).unwrap();
             fs::write(sandbox.data().join("memory.db/kept"), "somebody's").unwrap();
         }),
         ("a FIFO", |sandbox| {
-            remove_all(&sandbox.data());
+            sandbox.delete_database();
             fifo(&sandbox.data().join("memory.db"));
         }),
         ("a FIFO as write-ahead log", |sandbox| fifo(&sandbox.data().join("memory.db-wal"))),
         ("a FIFO as shared memory", |sandbox| fifo(&sandbox.data().join("memory.db-shm"))),
         ("a device", |sandbox| {
-            remove_all(&sandbox.data());
+            sandbox.delete_database();
             std::os::unix::fs::symlink("/dev/zero", sandbox.data().join("memory.db")).unwrap();
         }),
     ];

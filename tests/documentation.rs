@@ -72,11 +72,11 @@ const TRANSCRIPT: &str = concat!(
 );
 
 /// A home directory with the memory of the demo, and `claude-mem` on the PATH.
-struct Newcomer {
+struct DemoHome {
     sandbox: Sandbox,
 }
 
-impl Newcomer {
+impl DemoHome {
     fn new() -> Self {
         let sandbox = Sandbox::new();
         sandbox.run(&["demo", "--keep", "demo"]).ok();
@@ -118,7 +118,7 @@ impl Newcomer {
     }
 }
 
-impl Drop for Newcomer {
+impl Drop for DemoHome {
     fn drop(&mut self) {
         self.sandbox.run(&["worker", "stop"]);
     }
@@ -126,7 +126,7 @@ impl Drop for Newcomer {
 
 /// Runs the `sh` blocks of a page in order, and compares its `console` blocks with the real output.
 fn run_page(page: &Page) {
-    let newcomer = Newcomer::new();
+    let newcomer = DemoHome::new();
     for (before, language, content) in page.blocks() {
         match (language, content.trim()) {
             _ if before.starts_with(NOT_RUN) => {}
@@ -238,7 +238,7 @@ fn few_blocks_are_not_run_and_each_has_a_reason() {
 
 #[test]
 fn every_command_and_option_that_is_mentioned_exists() {
-    let newcomer = Newcomer::new();
+    let newcomer = DemoHome::new();
     let mut checked = 0;
     for page in guides() {
         for span in page.code_spans() {

@@ -27,6 +27,7 @@ mod documentation;
 mod embedding_endpoint;
 mod eval;
 mod first_run;
+mod folders;
 mod full_disk;
 mod google;
 mod hooks;

@@ -11,7 +11,10 @@ use claude_mem_projections::Store;
 use claude_mem_tools::s3::S3Server;
 use serde_json::{Value, json};
 
-use crate::sandbox::{Run, Sandbox};
+use crate::{
+    folders::files_below,
+    sandbox::{Run, Sandbox},
+};
 
 /// Noon of the first day, on a correct clock.
 const BEGIN_S: i64 = 1_772_366_400;
@@ -142,16 +145,8 @@ impl Machine {
 }
 
 pub(crate) fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(dir).into_iter().flatten().map(Result::unwrap) {
-        match entry.file_type().unwrap().is_dir() {
-            true => found.extend(files(&entry.path())),
-            false => {
-                found.insert(entry.path(), fs::read(entry.path()).unwrap());
-            }
-        }
-    }
-    found
+    let read = |path: PathBuf| (path.clone(), fs::read(path).unwrap());
+    files_below(dir).into_iter().map(read).collect()
 }
 
 /// This many machines that ship to a directory.

@@ -24,12 +24,12 @@ use crate::{
 };
 
 /// A model whose every response is valid, this many megabytes long, and compressed to a few kilobytes.
-struct Bomb {
+struct HugeResponses {
     url: String,
     requests: Arc<AtomicUsize>,
 }
 
-impl Bomb {
+impl HugeResponses {
     fn start(megabytes: usize) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -50,7 +50,7 @@ impl Bomb {
     }
 }
 
-/// A response in the format of `OpenAI`. Parts that were compressed separately decompress to their concatenation.
+/// A response in the format of OpenAI. Parts that were compressed separately decompress to their concatenation.
 fn packed(megabytes: usize) -> Vec<u8> {
     let gzip = |bytes: &[u8]| {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
@@ -95,7 +95,7 @@ fn failures(sandbox: &Sandbox) -> Vec<Value> {
 #[test]
 fn a_response_that_unpacks_to_hundreds_of_megabytes_is_a_failed_request_in_bounded_memory() {
     for megabytes in [20, 400] {
-        let (sandbox, bomb) = (Sandbox::new(), Bomb::start(megabytes));
+        let (sandbox, bomb) = (Sandbox::new(), HugeResponses::start(megabytes));
         Session::worked(&sandbox, "a", 1);
         let variables = provider_at("openai", bomb.url.clone());
         let mut command = std::process::Command::new("sh");
@@ -118,7 +118,7 @@ fn a_response_that_unpacks_to_hundreds_of_megabytes_is_a_failed_request_in_bound
 
 #[test]
 fn the_worker_survives_such_a_response_and_parks_the_question() {
-    let (sandbox, bomb) = (Sandbox::new(), Bomb::start(20));
+    let (sandbox, bomb) = (Sandbox::new(), HugeResponses::start(20));
     Session::worked(&sandbox, "a", 1);
     let variables = provider_at("openai", bomb.url.clone());
     let variables: Vec<_> = variables.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();

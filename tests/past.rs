@@ -1,17 +1,14 @@
 //! A log whose history differs from that of memory.db: power loss, an older copy, another log, one directory on two
 //! machines.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use claude_mem_projections::Store;
 use claude_mem_tools::socket_storm::{SocketStorm, storm};
 use serde_json::json;
 
 use crate::{
+    folders::copy_folder,
     sandbox::{Sandbox, binary},
     serving::{Lines, Serving, until},
     ship::{EXTRACT, work},
@@ -31,19 +28,6 @@ fn active(sandbox: &Sandbox) -> PathBuf {
 fn cut(sandbox: &Sandbox, bytes: u64) {
     let file = fs::OpenOptions::new().write(true).open(active(sandbox)).unwrap();
     file.set_len(file.metadata().unwrap().len() - bytes).unwrap();
-}
-
-fn copy_all(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        match entry.file_type().unwrap() {
-            kind if kind.is_dir() => copy_all(&entry.path(), &to),
-            kind if kind.is_file() => _ = fs::copy(entry.path(), to).unwrap(),
-            _ => {}
-        }
-    }
 }
 
 /// The ids of the events in the log, each only once.
@@ -137,11 +121,11 @@ fn an_older_log_under_a_newer_database_loses_and_doubles_nothing() {
         work(&sandbox, "first", 2);
         sandbox.run(&["search", "x"]).ok();
         let (log, backup) = (sandbox.data().join("log"), sandbox.home().join("backup"));
-        copy_all(&log, &backup);
+        copy_folder(&log, &backup);
         work(&sandbox, "second", 4);
         sandbox.run(&["search", "x"]).ok();
         fs::remove_dir_all(&log).unwrap();
-        copy_all(&backup, &log);
+        copy_folder(&backup, &log);
         for number in 0..added {
             prompt(&sandbox, &format!("zebra number {number}"));
         }
@@ -163,7 +147,7 @@ fn a_replaced_log_directory_is_reported_and_folded() {
     sandbox.run(&["search", "x"]).ok();
     prompt(&other, "zebra crossing");
     fs::remove_dir_all(sandbox.data().join("log")).unwrap();
-    copy_all(&other.data().join("log"), &sandbox.data().join("log"));
+    copy_folder(&other.data().join("log"), &sandbox.data().join("log"));
     let found = sandbox.run(&["search", "zebra"]).ok();
     assert!(found.contains("zebra crossing"), "{found}");
     assert_equal(&sandbox);
@@ -175,7 +159,7 @@ fn one_data_directory_on_two_machines_that_ship_to_one_place_loses_and_doubles_n
     let (one, two) = (Sandbox::new(), Sandbox::new());
     work(&one, "first", 2);
     one.run_with(&["distill"], &EXTRACT, "").ok();
-    copy_all(&one.data(), &two.data());
+    copy_folder(&one.data(), &two.data());
     work(&one, "of one", 2);
     work(&two, "of two", 3);
     let remote = one.home().join("remote");

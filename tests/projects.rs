@@ -80,10 +80,11 @@ fn programs_and_claude_can_write_global_notes_and_are_named_as_authors() {
     assert_eq!(site.ask("POST", "/api/memory/save", Some(&both)).status, 422);
     let sandbox = &site.sandbox;
     fs::create_dir_all(sandbox.home().join("zoo")).unwrap();
-    let mut talk = talk_in(sandbox, "zoo");
-    let result = talk.call_ok("remember", &json!({"text": "the otter reviews", "scope": "global"}));
+    let mut server = talk_in(sandbox, "zoo");
+    let result =
+        server.call_ok("remember", &json!({"text": "the otter reviews", "scope": "global"}));
     assert_eq!(result, "Remembered as 2 in all projects.");
-    talk.end();
+    server.end();
     let page = context(sandbox, "elsewhere");
     assert!(page.contains(", Claude) the otter reviews"), "{page}");
     assert!(page.contains(", a program over HTTP) the walrus prefers tabs"), "{page}");

@@ -18,7 +18,10 @@ use claude_mem_tools::{
 };
 use serde_json::{Value, json};
 
-use crate::sandbox::{ours, ours_with, real_client};
+use crate::{
+    clients::lines,
+    sandbox::{ours, ours_with, real_client},
+};
 
 fn file_of(agent: &str) -> String {
     format!("total_{agent}.py")
@@ -73,10 +76,6 @@ fn expected_events(agent: &str) -> Vec<String> {
     }
     expected.sort();
     expected
-}
-
-fn lines(text: &str) -> Vec<Value> {
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    path::Path,
     process::Stdio,
     sync::{
         Arc,
@@ -15,6 +14,7 @@ use claude_mem_tools::model::{Answer, Gate, Request, Server};
 use serde_json::Value;
 
 use crate::{
+    folders::copy_folder,
     model::{Session, answering, dump, provider, reply, run, titles},
     sandbox::Sandbox,
 };
@@ -33,30 +33,12 @@ fn remembered(word: &'static str) -> Sandbox {
     sandbox
 }
 
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).unwrap();
-        }
-    }
-}
-
-fn delete_memory(sandbox: &Sandbox) {
-    for suffix in ["", "-wal", "-shm"] {
-        let _ = fs::remove_file(sandbox.data().join(format!("memory.db{suffix}")));
-    }
-}
-
 #[test]
 fn a_deleted_database_is_rebuilt_byte_for_byte_without_requests() {
     let sandbox = remembered("saw");
     let before = dump(&sandbox.data());
     assert!(before.contains("saw work 2 of a"));
-    delete_memory(&sandbox);
+    sandbox.delete_database();
     // The provider is available, but is not called.
     let server = answering("other");
     let variables = provider("anthropic", &server);
@@ -65,7 +47,7 @@ fn a_deleted_database_is_rebuilt_byte_for_byte_without_requests() {
     run(&sandbox, &["replay"], &variables).ok();
     assert_eq!(dump(&sandbox.data()), before);
     let elsewhere = Sandbox::new();
-    copy(&sandbox.data().join("log"), &elsewhere.data().join("log"));
+    copy_folder(&sandbox.data().join("log"), &elsewhere.data().join("log"));
     run(&elsewhere, &["replay", "--offline"], &variables).ok();
     assert_eq!(dump(&elsewhere.data()), before);
     assert_eq!(server.requests().len(), 0);
@@ -75,7 +57,7 @@ fn a_deleted_database_is_rebuilt_byte_for_byte_without_requests() {
 fn without_replay_a_deleted_database_is_a_non_event_too() {
     let sandbox = remembered("saw");
     let before = dump(&sandbox.data());
-    delete_memory(&sandbox);
+    sandbox.delete_database();
     let server = answering("other");
     run(&sandbox, &["distill"], &provider("anthropic", &server)).ok();
     assert_eq!((dump(&sandbox.data()), server.requests().len()), (before, 0));
@@ -110,7 +92,7 @@ fn replay_alone_rebuilds_the_current_rows_byte_for_byte_with_any_settings() {
     variables.push(("CLAUDE_MEM_MODEL".into(), "claude-sonnet-4-5".into()));
     for provider in ["anthropic", "extract"] {
         variables.push(("CLAUDE_MEM_PROVIDER".into(), provider.into()));
-        delete_memory(&sandbox);
+        sandbox.delete_database();
         run(&sandbox, &["replay"], &variables).ok();
         assert_eq!(dump(&sandbox.data()), before, "{provider}");
     }

@@ -170,7 +170,7 @@ fn report_json(sandbox: &Sandbox, arguments: &[&str]) -> Value {
 }
 
 /// A function that returns the group of an event.
-type Naming<'a> = Box<dyn Fn(&Value) -> String + 'a>;
+type GroupOf<'a> = Box<dyn Fn(&Value) -> String + 'a>;
 
 /// The totals of each group, added up from the events of the log alone.
 fn recomputed(
@@ -252,7 +252,7 @@ fn every_number_can_be_recomputed_from_the_log() {
         .filter(|event| event["branch"] != "")
         .map(|event| (text(event, "session"), text(event, "branch")))
         .collect();
-    let names: [(&str, Naming<'_>); 3] = [
+    let names: [(&str, GroupOf<'_>); 3] = [
         ("project", Box::new(|event| text(event, "project"))),
         (
             "branch",

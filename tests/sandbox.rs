@@ -54,6 +54,13 @@ impl Sandbox {
         self.home().join(".claude-mem")
     }
 
+    /// Deletes the database; the next command rebuilds it from the log.
+    pub(crate) fn delete_database(&self) {
+        for suffix in ["", "-wal", "-shm"] {
+            let _ = fs::remove_file(self.data().join(format!("memory.db{suffix}")));
+        }
+    }
+
     /// Writes a file below the home directory, and the directories above it.
     pub(crate) fn write(&self, path: &str, text: &str) -> PathBuf {
         let file = self.home().join(path);

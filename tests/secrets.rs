@@ -10,6 +10,7 @@ use serde_json::json;
 use claude_mem_tools::placeholders::measure;
 
 use crate::{
+    folders::{contains, files_below},
     sandbox::{Sandbox, binary},
     vectors::assert_no_vector_of,
 };
@@ -18,13 +19,12 @@ use generator::Example;
 /// Looks for texts in every byte below the data directory, in every decompressed payload of the log, and in the
 /// vectors.
 pub(crate) fn assert_nowhere(sandbox: &Sandbox, texts: &[&str]) {
-    let mut count = 0;
-    each_file(&sandbox.data(), &mut |file| {
-        count += 1;
-        assert_absent(&fs::read(file).unwrap(), texts, &file.display().to_string());
+    let files = files_below(&sandbox.data());
+    assert!(files.len() > 2, "there is something to look through");
+    for file in files {
+        assert_absent(&fs::read(&file).unwrap(), texts, &file.display().to_string());
         assert_absent(file.to_string_lossy().as_bytes(), texts, "the name of a file");
-    });
-    assert!(count > 2, "there is something to look through");
+    }
     assert_no_vector_of(&sandbox.data(), texts);
     let log = Log::open(&sandbox.data().join("log"), Options::default()).unwrap();
     let mut reader = log.read_from_start();
@@ -34,21 +34,9 @@ pub(crate) fn assert_nowhere(sandbox: &Sandbox, texts: &[&str]) {
     }
 }
 
-fn each_file(dir: &Path, visit: &mut dyn FnMut(&Path)) {
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            each_file(&path, visit);
-        } else if path.is_file() {
-            visit(&path);
-        }
-    }
-}
-
 fn assert_absent(bytes: &[u8], texts: &[&str], place: &str) {
     for text in texts {
-        let is_there = bytes.windows(text.len()).any(|window| window == text.as_bytes());
-        assert!(!is_there, "{text:?} is in {place}");
+        assert!(!contains(bytes, text), "{text:?} is in {place}");
     }
 }
 
@@ -201,10 +189,10 @@ fn text_that_only_looks_like_a_secret_is_unchanged() {
     Rates::of(&examples, |example, stored| stored == example.text).assert_at_least(90, 85);
 }
 
-type Dress = fn(&Example) -> String;
+type Encoding = fn(&Example) -> String;
 
 /// Forms of a text: from a terminal, a UTF-16 file, a diff.
-const DRESSED: &[(&str, Dress)] = &[
+const DRESSED: &[(&str, Encoding)] = &[
     ("coloured line", |example| each_line(&example.text, |line| format!("\x1b[32m{line}\x1b[0m"))),
     ("coloured secret", |example| {
         example.secrets.iter().fold(example.text.clone(), |text, secret| {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::{
     http::Site,
-    mcp::talk::Talk,
+    mcp::process::McpProcess,
     sandbox::{Run, Sandbox},
     vectors::SEMANTIC,
 };
@@ -44,10 +44,10 @@ fn a_question_finds_the_memory_that_shares_no_word_with_it() {
     assert!(found["nearResults"].as_u64() > Some(0), "{found}");
 
     let mut command = sandbox.command(&["mcp"]);
-    let mut talk = Talk::start(command.env(SEMANTIC.0, SEMANTIC.1));
-    let found = talk.call_ok("search", &json!({"query": QUESTION}));
+    let mut server = McpProcess::start(command.env(SEMANTIC.0, SEMANTIC.1));
+    let found = server.call_ok("search", &json!({"query": QUESTION}));
     assert!(found.contains("0 matches and") && found.contains("five passwords"), "{found}");
-    talk.end();
+    server.end();
 }
 
 #[test]

@@ -14,6 +14,7 @@ use claude_mem_tools::{
 use serde_json::{Value, json};
 
 use crate::{
+    folders::files_below,
     model::dump,
     sandbox::{Run, Sandbox},
     serving::{Serving, until},
@@ -165,7 +166,7 @@ fn a_key_goes_from_machine_to_machine_and_is_never_replaced() {
     assert!(sandbox.run(&["key", "new"]).fails(1).contains("a key exists already"));
     ship(&sandbox).ok();
     let project = sandbox.home().file_name().unwrap().to_string_lossy().into_owned();
-    for path in files(&sandbox.home().join("remote")) {
+    for path in files_below(&sandbox.home().join("remote")) {
         let bytes = fs::read(&path).unwrap();
         let place = path.strip_prefix(sandbox.home().join("remote")).unwrap();
         assert!(!place.to_string_lossy().contains(&project), "{}", place.display());
@@ -214,7 +215,7 @@ fn damage_on_either_side_is_reported_and_repaired_from_the_other() {
     sandbox.run(&["ship", "--to", &place, "--save"]).ok();
     sandbox.run(&["verify", "--remote"]).ok();
     // Damage at the remote.
-    let part = files(&sandbox.home().join("remote"))
+    let part = files_below(&sandbox.home().join("remote"))
         .into_iter()
         .find(|path| path.to_string_lossy().contains("/seg/"))
         .unwrap();
@@ -247,7 +248,7 @@ fn a_remote_that_was_rolled_back_is_an_error() {
     work(&sandbox, "later", 1);
     ship(&sandbox).ok();
     let chain = || -> Vec<PathBuf> {
-        let mut entries: Vec<PathBuf> = files(&sandbox.home().join("remote"))
+        let mut entries: Vec<PathBuf> = files_below(&sandbox.home().join("remote"))
             .into_iter()
             .filter(|path| path.parent().is_some_and(|dir| dir.ends_with("chain")))
             .collect();
@@ -346,18 +347,6 @@ fn invalid_places_and_unmounted_disks_are_errors() {
     fs::create_dir_all(&away).unwrap();
     let error = Sandbox::new().run(&["restore", "--from", away.to_str().unwrap()]).fails(1);
     assert!(error.contains("there is no log in"), "{error}");
-}
-
-fn files(dir: &std::path::Path) -> Vec<PathBuf> {
-    let mut all = Vec::new();
-    for entry in fs::read_dir(dir).unwrap().flatten() {
-        match entry.path() {
-            path if path.is_dir() => all.extend(files(&path)),
-            path => all.push(path),
-        }
-    }
-    all.sort();
-    all
 }
 
 // The statically linked binary must not load the system's name service modules.

@@ -1,6 +1,10 @@
 //! Vectors of memories: when they are made, and that they are erased with their text.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use claude_mem_embed::{Model, Role};
 use claude_mem_vectors::{
@@ -9,6 +13,7 @@ use claude_mem_vectors::{
 use serde_json::{Value, json};
 
 use crate::{
+    folders::{files_below, files_with},
     sandbox::{Run, Sandbox},
     serving::{Serving, until},
 };
@@ -219,21 +224,8 @@ fn vectors_stay_on_this_machine() {
     run(&sandbox, &["ship", "--to", remote.to_str().unwrap()]).ok();
     let exported = run(&sandbox, &["export"]).ok();
     assert!(!exported.contains("CMVECTOR"));
-    let mut names = Vec::new();
-    each_file(&remote, &mut |path| {
-        names.push(path.display().to_string());
-        let bytes = fs::read(path).unwrap();
-        assert!(!bytes.windows(8).any(|window| window == b"CMVECTOR"), "{names:?}");
-    });
-    assert!(!names.is_empty() && names.iter().all(|name| !name.contains("vectors")), "{names:?}");
-}
-
-fn each_file(dir: &Path, visit: &mut dyn FnMut(&Path)) {
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => each_file(&path, visit),
-            false => visit(&path),
-        }
-    }
+    let files = files_below(&remote);
+    let is_vectors = |path: &PathBuf| path.to_string_lossy().contains("vectors");
+    assert!(!files.is_empty() && !files.iter().any(is_vectors), "{files:?}");
+    assert_eq!(files_with(&remote, "CMVECTOR"), [] as [PathBuf; 0]);
 }

@@ -4,13 +4,16 @@ use std::{
     fs,
     io::{Read, Write},
     os::unix::fs::PermissionsExt,
-    path::Path,
+    path::PathBuf,
 };
 
 use serde_json::json;
 
 use super::Site;
-use crate::serving::{Serving, until};
+use crate::{
+    folders::files_with,
+    serving::{Serving, until},
+};
 
 /// Routes that need no token. Other paths outside the API are files of the viewer.
 const OPEN: [&str; 5] =
@@ -274,7 +277,8 @@ fn a_link_gives_one_browser_a_key_and_neither_is_the_token() {
     assert_eq!(site.raw("GET", "/api/stats", &page, "").status, 401, "a cookie opens nothing");
     for secret in [site.token(), link, &key] {
         let found = files_with(&site.sandbox.data(), secret);
-        let expected: &[&str] = if secret == site.token() { &["worker.json"] } else { &[] };
+        let token_file = site.sandbox.data().join("worker.json");
+        let expected = if secret == site.token() { vec![token_file] } else { Vec::new() };
         assert_eq!(found, expected, "diagnostics and all else are free of it");
     }
 }
@@ -342,7 +346,7 @@ fn private_text_and_secrets_are_redacted_from_every_program() {
     let save = json!({"text": format!("the key is {key}"), "project": "shop"});
     assert_eq!(site.post("/api/memory/save", &save)["is_redacted"], true);
     for secret in ["hush-hush", &key[..40]] {
-        assert_eq!(files_with(&site.sandbox.data(), secret), [""; 0]);
+        assert_eq!(files_with(&site.sandbox.data(), secret), [] as [PathBuf; 0]);
     }
 }
 
@@ -437,20 +441,4 @@ fn secrets_and_destinations_are_never_shown() {
         }
         assert!(is_chosen || setting["is_set"] == false || setting["source"] == "environment");
     }
-}
-
-/// The files below `dir` that contain this text.
-fn files_with(dir: &Path, text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(files_with(&path, text));
-        } else if let Ok(bytes) = fs::read(&path)
-            && String::from_utf8_lossy(&bytes).contains(text)
-        {
-            found.push(path.file_name().unwrap().to_string_lossy().into_owned());
-        }
-    }
-    found
 }

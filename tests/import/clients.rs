@@ -206,7 +206,7 @@ fn qwen(cwd: &str) -> (String, String) {
     (".qwen/projects/-shop/chats/past-1.jsonl".into(), lines(&rows))
 }
 
-/// Writes the database of `OpenCode`, with a subagent.
+/// Writes the database of OpenCode, with a subagent.
 fn opencode(sandbox: &Sandbox, cwd: &str) {
     let path = sandbox.write(".local/share/opencode/opencode.db", "");
     let database = Connection::open(path).unwrap();

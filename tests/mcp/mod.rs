@@ -1,7 +1,7 @@
 //! `claude-mem mcp`: the protocol, and the end of the process.
 
 mod clients;
-pub(crate) mod talk;
+pub(crate) mod process;
 pub(crate) mod tools;
 
 use std::{os::unix::process::ExitStatusExt, process::Command, sync::mpsc::RecvTimeoutError};
@@ -10,19 +10,19 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::sandbox::{Sandbox, binary};
-use talk::PATIENCE;
-pub(crate) use talk::Talk;
+pub(crate) use process::McpProcess;
+use process::WAIT_MAX;
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":"alive","method":"ping"}"#;
 
 #[test]
 fn messages_of_claude_code_are_answered_in_order() {
     let sandbox = Sandbox::new();
-    let mut talk = Talk::with(&sandbox);
+    let mut server = McpProcess::with(&sandbox);
     for line in include_str!("../fixtures/mcp/claude-code-2.1.325.jsonl").lines() {
-        talk.send(line);
+        server.send(line);
     }
-    let mut answers: Vec<Value> = (0..10).map(|_| talk.receive()).collect();
+    let mut answers: Vec<Value> = (0..10).map(|_| server.receive()).collect();
     let ids: Vec<Value> = answers.iter().map(|answer| answer["id"].clone()).collect();
     assert_eq!(json!(ids), json!(["server-discover-probe-1", 0, 1, 2, 3, 4, 5, 6, 7, 8]));
     let discovered = &answers[0]["error"];
@@ -37,51 +37,51 @@ fn messages_of_claude_code_are_answered_in_order() {
     assert_eq!(answers[2]["result"]["tools"].as_array().unwrap().len(), 7);
     let codes: Vec<&Value> = answers[3..].iter().map(|answer| &answer["error"]["code"]).collect();
     assert_eq!(codes, [-32601, -32601, -32602, -32602, -32602, -32602, -32602]);
-    talk.end();
+    server.end();
     assert!(!sandbox.data().exists(), "whoever only looks writes nothing");
 }
 
 #[test]
 fn nonsense_is_refused_and_survived() {
     let sandbox = Sandbox::new();
-    let mut talk = Talk::with(&sandbox);
+    let mut server = McpProcess::with(&sandbox);
     let code = |answer: Value| answer["error"]["code"].as_i64().unwrap();
-    assert_eq!(code(talk.ask("hello")), -32700);
-    assert_eq!(code(talk.ask(b"\xff\xfe{}")), -32700);
-    assert_eq!(code(talk.ask("{\"jsonrpc\":\"2.0\",\"id\":1,")), -32700);
-    assert_eq!(code(talk.ask("[]")), -32600);
-    assert_eq!(code(talk.ask("42")), -32600);
-    assert_eq!(code(talk.ask(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#)), -32602);
+    assert_eq!(code(server.ask("hello")), -32700);
+    assert_eq!(code(server.ask(b"\xff\xfe{}")), -32700);
+    assert_eq!(code(server.ask("{\"jsonrpc\":\"2.0\",\"id\":1,")), -32700);
+    assert_eq!(code(server.ask("[]")), -32600);
+    assert_eq!(code(server.ask("42")), -32600);
+    assert_eq!(code(server.ask(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#)), -32602);
     let deep = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"search","arguments":{}1{}}}}}"#,
         "[".repeat(5000),
         "]".repeat(5000)
     );
-    assert_eq!(code(talk.ask(deep)), -32602);
+    assert_eq!(code(server.ask(deep)), -32602);
     let long = "x".repeat(9 << 20);
-    assert_eq!(code(talk.ask(long)), -32700);
+    assert_eq!(code(server.ask(long)), -32700);
     // Blank lines, notifications and unexpected responses are ignored.
-    talk.send("\n \r\n{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\"}");
-    talk.send(r#"{"jsonrpc":"2.0","id":7,"result":{}}"#);
-    assert_eq!(talk.ask(PING), json!({"jsonrpc": "2.0", "id": "alive", "result": {}}));
+    server.send("\n \r\n{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\"}");
+    server.send(r#"{"jsonrpc":"2.0","id":7,"result":{}}"#);
+    assert_eq!(server.ask(PING), json!({"jsonrpc": "2.0", "id": "alive", "result": {}}));
     let batch = format!(r#"[{PING},{{"jsonrpc":"2.0","method":"notifications/x"}},7]"#);
-    let answers = talk.ask(batch);
+    let answers = server.ask(batch);
     assert_eq!(
         (&answers[0]["id"], &answers[1]["error"]["code"]),
         (&json!("alive"), &json!(-32600))
     );
     assert_eq!(answers.as_array().unwrap().len(), 2);
-    talk.end();
+    server.end();
 }
 
 #[test]
 fn a_signal_ends_it_at_once() {
     for signal in [Signal::INT, Signal::TERM] {
         let sandbox = Sandbox::new();
-        let mut talk = Talk::with(&sandbox);
-        talk.ask(PING);
-        kill_process(Pid::from_child(&talk.child), signal).unwrap();
-        assert_eq!(talk.child.wait().unwrap().signal(), Some(signal.as_raw()));
+        let mut server = McpProcess::with(&sandbox);
+        server.ask(PING);
+        kill_process(Pid::from_child(&server.child), signal).unwrap();
+        assert_eq!(server.child.wait().unwrap().signal(), Some(signal.as_raw()));
     }
 }
 
@@ -92,11 +92,11 @@ fn it_does_not_outlive_its_client() {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", "exec 3<&0; \"$0\" mcp <&3 & wait"]).arg(binary());
     shell.env_clear().env("HOME", sandbox.home()).current_dir(sandbox.home());
-    let mut talk = Talk::start(&mut shell);
-    talk.ask(PING);
-    talk.child.kill().unwrap();
-    talk.child.wait().unwrap();
-    let received = talk.lines.recv_timeout(PATIENCE);
+    let mut server = McpProcess::start(&mut shell);
+    server.ask(PING);
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    let received = server.lines.recv_timeout(WAIT_MAX);
     assert_eq!(received, Err(RecvTimeoutError::Disconnected), "its stdout closes when it ends");
-    assert!(talk.stdin.is_some());
+    assert!(server.stdin.is_some());
 }

@@ -4,7 +4,7 @@ use std::{fs, process::Command};
 
 use serde_json::{Value, json};
 
-use super::talk::Talk;
+use super::process::McpProcess;
 use crate::sandbox::Sandbox;
 
 /// A turn in the home directory, distilled by rules.
@@ -35,8 +35,8 @@ fn memory_is_found_in_three_steps() {
     let sandbox = Sandbox::new();
     worked(&sandbox, "repair the torn walrus log", "src/walrus.rs");
     worked(&sandbox, "teach the otter to swim", "src/otter.rs");
-    let mut talk = Talk::with(&sandbox);
-    let table = talk.call_ok("search", &json!({"query": "walrus"}));
+    let mut server = McpProcess::with(&sandbox);
+    let table = server.call_ok("search", &json!({"query": "walrus"}));
     let mut lines = table.lines();
     assert!(lines.next().unwrap().starts_with("home: "), "{table}");
     assert_eq!(lines.next(), Some("ID | time | type | title | tokens"), "{table}");
@@ -46,15 +46,15 @@ fn memory_is_found_in_three_steps() {
     assert!(table.contains("P1") && !table.contains("otter"), "{table}");
 
     let around =
-        talk.call_ok("timeline", &json!({"anchor": id, "depth_before": 1, "depth_after": 9}));
+        server.call_ok("timeline", &json!({"anchor": id, "depth_before": 1, "depth_after": 9}));
     assert!(around.contains("<- anchor") && around.contains("P2 | "), "{around}");
-    let lately = talk.call_ok("timeline", &json!({}));
+    let lately = server.call_ok("timeline", &json!({}));
     assert!(lately.contains("P1 | ") && lately.contains("P2 | "), "{lately}");
     let best =
-        talk.call_ok("timeline", &json!({"query": "otter", "depth_before": 0, "depth_after": 0}));
+        server.call_ok("timeline", &json!({"query": "otter", "depth_before": 0, "depth_after": 0}));
     assert!(best.contains("otter") && best.contains("<- anchor"), "{best}");
 
-    let full = talk.call_ok("get_observations", &json!({"ids": [1, "P2", "S99"]}));
+    let full = server.call_ok("get_observations", &json!({"ids": [1, "P2", "S99"]}));
     assert!(full.starts_with("# 1 ") && full.contains("src/walrus.rs"), "{full}");
     assert!(full.contains("from: extract"), "{full}");
     assert!(full.contains("# P2 prompt\n") && full.contains("the user's prompt"), "{full}");
@@ -68,15 +68,15 @@ fn memory_is_found_in_three_steps() {
     assert_eq!(usage("P2"), Value::Null, "only observations are counted");
     let shown = sandbox.run(&["show", "1"]).ok();
     assert!(shown.ends_with("given to 0 sessions, fetched 1 time\n"), "{shown}");
-    talk.call_ok("get_observations", &json!({"ids": [1, 2]}));
+    server.call_ok("get_observations", &json!({"ids": [1, 2]}));
     assert_eq!(usage("1")["fetches"], 2);
-    talk.call_ok("get_observations", &json!({"ids": ["P1"]}));
+    server.call_ok("get_observations", &json!({"ids": ["P1"]}));
     let fetches = sandbox.events().iter().filter(|e| e["event"]["moment"] == "Fetch").count();
     assert_eq!(fetches, 2, "searching and reading prompts are no fetches of observations");
 
-    let context = talk.call_ok("session_start_context", &json!({"budget": 1000}));
+    let context = server.call_ok("session_start_context", &json!({"budget": 1000}));
     assert!(context.contains("walrus") && context.contains("otter"), "{context}");
-    talk.end();
+    server.end();
 }
 
 #[test]
@@ -88,9 +88,9 @@ fn filters_narrow_and_pages_follow_each_other() {
     at("2026-03-01T10:00:00Z", &["remember", "the otter swims", "--type", "discovery"]);
     at("2026-03-02T10:00:00Z", &["remember", "the otter dives", "--file", "src/sea.rs"]);
     at("2026-03-03T10:00:00Z", &["remember", "the otter sleeps", "--concept", "rest"]);
-    let mut talk = Talk::with(&sandbox);
+    let mut server = McpProcess::with(&sandbox);
     let mut ids = |arguments: Value| -> String {
-        let table = talk.call_ok("search", &arguments);
+        let table = server.call_ok("search", &arguments);
         let rows = table.lines().filter(|line| line.contains(" | the otter "));
         rows.map(|row| row.split(' ').next().unwrap()).collect::<Vec<_>>().join(" ")
     };
@@ -112,19 +112,19 @@ fn filters_narrow_and_pages_follow_each_other() {
     assert_eq!(ids(json!({"concepts": ["rest"]})), "3");
     assert_eq!(ids(json!({"dateStart": "2026-03-02", "dateEnd": "2026-03-02"})), "2");
     assert_eq!(ids(json!({"dateEnd": 1_772_380_800})), "1");
-    let paged = talk.call_ok("search", &json!({"query": "otter", "limit": 2}));
+    let paged = server.call_ok("search", &json!({"query": "otter", "limit": 2}));
     assert!(paged.starts_with("home: 3 matches; 1-2 shown, more: offset=2\n"), "{paged}");
-    let nothing = talk.call_ok("search", &json!({"query": "?!"}));
+    let nothing = server.call_ok("search", &json!({"query": "?!"}));
     assert!(nothing.contains("no letters or digits"), "{nothing}");
-    let misspelled = talk.call_ok("search", &json!({"query": "ottre"}));
+    let misspelled = server.call_ok("search", &json!({"query": "ottre"}));
     assert_eq!(misspelled, "No match in home or any other project: did you mean `otter`?");
-    let (error, is_error) = talk.call("search", &json!({"dateStart": "soon"}));
+    let (error, is_error) = server.call("search", &json!({"dateStart": "soon"}));
     assert!(is_error && error.contains("`dateStart` is not a time: `soon`"), "{error}");
-    let (error, is_error) = talk.call("timeline", &json!({"anchor": "soon"}));
+    let (error, is_error) = server.call("timeline", &json!({"anchor": "soon"}));
     assert!(is_error && error.contains("neither an ID nor a time"), "{error}");
-    let (error, is_error) = talk.call("timeline", &json!({"anchor": 99}));
+    let (error, is_error) = server.call("timeline", &json!({"anchor": 99}));
     assert!(is_error && error.contains("there is no memory `99`"), "{error}");
-    talk.end();
+    server.end();
 }
 
 /// Runs our binary in this folder below the home directory.
@@ -135,10 +135,10 @@ fn remember_in(sandbox: &Sandbox, folder: &str, text: &str) {
     assert!(output.status.success(), "{output:?}");
 }
 
-pub(crate) fn talk_in(sandbox: &Sandbox, folder: &str) -> Talk {
+pub(crate) fn talk_in(sandbox: &Sandbox, folder: &str) -> McpProcess {
     let mut command: Command = sandbox.command(&["mcp"]);
     command.current_dir(sandbox.home().join(folder));
-    Talk::start(&mut command)
+    McpProcess::start(&mut command)
 }
 
 #[test]
@@ -147,33 +147,33 @@ fn results_of_this_project_come_first_and_others_are_never_hidden() {
     remember_in(&sandbox, "sea", "the otter swims");
     remember_in(&sandbox, "zoo", "the otter sleeps");
     remember_in(&sandbox, "zoo", "the walrus eats");
-    let mut talk = talk_in(&sandbox, "sea");
-    let here = talk.call_ok("search", &json!({"query": "otter"}));
+    let mut server = talk_in(&sandbox, "sea");
+    let here = server.call_ok("search", &json!({"query": "otter"}));
     assert!(here.contains("swims") && !here.contains("sleeps"), "{here}");
     assert!(here.ends_with("Other projects have 1 more: project=\"*\""), "{here}");
-    let all = talk.call_ok("search", &json!({"query": "otter", "project": "*"}));
+    let all = server.call_ok("search", &json!({"query": "otter", "project": "*"}));
     assert!(
         all.contains("| project | title | tokens") && all.contains("| sea | the otter swims"),
         "{all}"
     );
     assert!(all.contains("| zoo | the otter sleeps") && !all.contains("Other projects"), "{all}");
-    let zoo = talk.call_ok("search", &json!({"query": "otter", "project": "zoo"}));
+    let zoo = server.call_ok("search", &json!({"query": "otter", "project": "zoo"}));
     assert!(zoo.contains("sleeps") && !zoo.contains("swims"), "{zoo}");
-    let elsewhere = talk.call_ok("search", &json!({"query": "walrus"}));
+    let elsewhere = server.call_ok("search", &json!({"query": "walrus"}));
     assert!(elsewhere.starts_with("No match in sea. other projects: 1 match\n"), "{elsewhere}");
-    let nowhere = talk.call_ok("search", &json!({"query": "narwhal"}));
+    let nowhere = server.call_ok("search", &json!({"query": "narwhal"}));
     assert!(nowhere.starts_with("No match in sea or any other project: "), "{nowhere}");
-    let unknown = talk.call_ok("search", &json!({"query": "otter", "project": "moon"}));
+    let unknown = server.call_ok("search", &json!({"query": "otter", "project": "moon"}));
     assert!(unknown.contains("no project is called `moon`"), "{unknown}");
-    let context = talk.call_ok("session_start_context", &json!({"project": "zoo"}));
+    let context = server.call_ok("session_start_context", &json!({"project": "zoo"}));
     assert!(context.contains("walrus") && !context.contains("swims"), "{context}");
-    talk.end();
+    server.end();
 }
 
 #[test]
 fn each_call_sees_what_others_have_added() {
     let sandbox = Sandbox::new();
-    let (mut one, mut two) = (Talk::with(&sandbox), Talk::with(&sandbox));
+    let (mut one, mut two) = (McpProcess::with(&sandbox), McpProcess::with(&sandbox));
     assert!(one.call_ok("search", &json!({"query": "otter"})).starts_with("No match"));
     let kept = two.call_ok(
         "remember",
@@ -202,33 +202,33 @@ fn forgetting_takes_two_steps_and_a_confirmation_word() {
     for text in ["the otter swims", "the otter dives"] {
         sandbox.run(&["remember", text]).ok();
     }
-    let (mut talk, mut other) = (Talk::with(&sandbox), Talk::with(&sandbox));
+    let (mut server, mut other) = (McpProcess::with(&sandbox), McpProcess::with(&sandbox));
     let word = |text: &str| {
         assert!(text.contains("Nothing is forgotten yet"), "{text}");
         text.split("confirm=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
     };
-    let shown = talk.call_ok("forget", &json!({"ids": [1]}));
+    let shown = server.call_ok("forget", &json!({"ids": [1]}));
     assert!(shown.contains("1 | note | home | the otter swims"), "{shown}");
     let confirm = word(&shown);
     for (ids, confirm) in
         [(json!([2]), confirm.as_str()), (json!([1, 2]), &confirm), (json!([1]), "x")]
     {
-        let refused = talk.call_ok("forget", &json!({"ids": ids, "confirm": confirm}));
+        let refused = server.call_ok("forget", &json!({"ids": ids, "confirm": confirm}));
         assert!(refused.contains("does not match the current memories"), "{refused}");
     }
     // A confirmation is valid only for the process that issued it.
     assert_ne!(word(&other.call_ok("forget", &json!({"ids": [1]}))), confirm);
     let forgot =
-        talk.call_ok("forget", &json!({"ids": [1], "confirm": confirm, "reason": "wrong"}));
+        server.call_ok("forget", &json!({"ids": [1], "confirm": confirm, "reason": "wrong"}));
     assert!(forgot.starts_with("Forgot 1 memory. The user can undo it with"), "{forgot}");
     let left = other.call_ok("search", &json!({"query": "otter"}));
     assert!(left.starts_with("home: 1 match\n") && left.contains("dives"), "{left}");
-    let (gone, is_error) = talk.call("forget", &json!({"ids": [1], "confirm": confirm}));
+    let (gone, is_error) = server.call("forget", &json!({"ids": [1], "confirm": confirm}));
     assert!(is_error && gone.contains("there is no memory 1"), "{gone}");
     let undo = forgot.split('`').nth(1).unwrap().split(' ').next_back().unwrap();
     sandbox.run(&["forget", "--undo", undo]).ok();
     let back = other.call_ok("search", &json!({"query": "otter"}));
     assert!(back.starts_with("home: 2 matches\n"), "{back}");
-    talk.end();
+    server.end();
     other.end();
 }

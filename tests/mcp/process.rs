@@ -13,17 +13,17 @@ use serde_json::{Value, json};
 use crate::sandbox::Sandbox;
 
 /// A time limit that no machine reaches.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// A server; the test is its client.
-pub(crate) struct Talk {
+pub(crate) struct McpProcess {
     pub(crate) child: Child,
     pub(crate) stdin: Option<ChildStdin>,
     pub(crate) lines: Receiver<String>,
     calls: u64,
 }
 
-impl Talk {
+impl McpProcess {
     pub(crate) fn with(sandbox: &Sandbox) -> Self {
         Self::start(&mut sandbox.command(&["mcp"]))
     }
@@ -45,7 +45,7 @@ impl Talk {
     }
 
     pub(crate) fn receive(&self) -> Value {
-        serde_json::from_str(&self.lines.recv_timeout(PATIENCE).unwrap()).unwrap()
+        serde_json::from_str(&self.lines.recv_timeout(WAIT_MAX).unwrap()).unwrap()
     }
 
     pub(crate) fn ask(&mut self, line: impl AsRef<[u8]>) -> Value {
@@ -75,6 +75,6 @@ impl Talk {
     pub(crate) fn end(mut self) {
         self.stdin = None;
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
-        assert_eq!(self.lines.recv_timeout(PATIENCE).ok(), None);
+        assert_eq!(self.lines.recv_timeout(WAIT_MAX).ok(), None);
     }
 }
