@@ -14,6 +14,7 @@ mod occasion;
 mod payload;
 mod private_turn;
 pub mod project;
+mod record_hook;
 mod recorder;
 mod recorder_cache;
 pub mod redaction;
@@ -36,9 +37,8 @@ pub use input::{Input, read as read_input};
 pub use occasion::{Occasion, Subject};
 pub use payload::{Payload, text as json_text};
 pub use private_turn::{is_turn_private, sweep as sweep_private_turns};
-pub use recorder::{
-    Access, Captured, HookOutcome, Problem, Recorder, SessionBegun, Source, is_internal,
-};
+pub use record_hook::{HookOutcome, SessionBegun};
+pub use recorder::{Access, Captured, Problem, Recorder, Source, is_internal};
 pub use recorder_cache::RecorderCache;
 pub use remarks::{Refusal, Remarks};
 pub use transcript::{Message as TranscriptMessage, Speaker, TurnPart, TurnRow};

@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::*;
+use crate::{HookCommand, Input};
 
 #[test]
 fn past_the_work_limit_an_event_is_stored_cut_and_the_diagnostics_say_so() {

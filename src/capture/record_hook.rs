@@ -1,0 +1,250 @@
+//! Records the payload of a hook, and finds out whether memories may concern it.
+
+use std::{
+    borrow::Cow,
+    env,
+    path::{Path, PathBuf},
+};
+
+use claude_mem_events::{Envelope, Event, PromptSubmitted, SessionStarted, StopScope, Submitter};
+
+use crate::{
+    clients::{Client, HookCommand, evidence},
+    incoming::{FileUse, Incoming, IncomingKind, LastMessages, Skip, Stop},
+    input::Input,
+    occasion::{Occasion, Subject},
+    payload::{Malformed, Payload},
+    recorder::{Access, Admitted, Captured, Problem, Recorder, Source},
+    transcript,
+    unreadable::unreadable,
+    unused_start::UnusedStart,
+};
+
+/// The result of a hook.
+#[derive(Debug, Default)]
+pub struct HookOutcome {
+    /// The client that ran the hook, which may not be the one it was registered for. `None` if the payload could
+    /// not be read.
+    pub client: Option<&'static Client>,
+    /// The event, as far as it is known.
+    pub kind: Option<IncomingKind>,
+    /// Set if a session was started or resumed, or with its first prompt, if memory of the start is given then.
+    pub begun: Option<SessionBegun>,
+    /// Set if memories may concern what happened.
+    pub occasion: Option<Occasion>,
+    /// An event was appended, and no worker received the wake-up.
+    pub needs_worker: bool,
+}
+
+/// A session that was started or resumed.
+#[derive(Debug)]
+pub struct SessionBegun {
+    pub envelope: Envelope,
+    /// `startup`, `resume`, `clear`, `compact`, `fork`.
+    pub source: String,
+}
+
+impl Recorder {
+    /// Captures and appends the payload of a hook. Problems are written to the diagnostics.
+    pub fn record_hook(&self, hook: HookCommand, input: &Input) -> HookOutcome {
+        let mut outcome = HookOutcome { kind: hook.expected, ..HookOutcome::default() };
+        let recorded = self.limited(hook.name, || self.record_input(hook, input, &mut outcome));
+        if let Err(problem) = recorded {
+            self.report(hook.name, &problem);
+        }
+        outcome
+    }
+
+    fn record_input(
+        &self,
+        hook: HookCommand,
+        input: &Input,
+        outcome: &mut HookOutcome,
+    ) -> Result<(), Problem> {
+        if input.bytes.trim_ascii().is_empty() {
+            return Err(Problem::Empty);
+        }
+        // Nearly always it is UTF-8, and checking that is several times faster than repairing it.
+        let text = str::from_utf8(&input.bytes)
+            .map_or_else(|_| String::from_utf8_lossy(&input.bytes), Cow::Borrowed);
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let (mut payload, malformed) = Payload::read(text);
+        let client = evidence::judge(hook.client, &payload, &self.environment);
+        outcome.client = Some(client);
+        let home = self.paths.home.as_deref();
+        let is_other = client.name != hook.client.name;
+        if is_other && evidence::has_own_hooks(client, hook.client, &self.environment, home) {
+            outcome.kind = None;
+            return Ok(());
+        }
+        let expected = hook.expected.filter(|_| !is_other);
+        let (has_session, source) = self.hook_source(client, &mut payload);
+        let parsed = match malformed {
+            Some(malformed) => Err(malformed),
+            None if !has_session => Err(Malformed::new("no session id")),
+            None => parse(client, &mut payload, expected),
+        };
+        let captured = match parsed {
+            Ok(None) => {
+                outcome.kind = None;
+                return Ok(());
+            }
+            Ok(Some(Incoming::FileUse(used))) => {
+                outcome.kind = Some(IncomingKind::FileUse);
+                outcome.occasion = self.file_occasion(source, &used);
+                return Ok(());
+            }
+            Ok(Some(mut incoming)) => {
+                outcome.kind = Some(incoming.kind());
+                if let Incoming::Stop(stop) = &mut incoming {
+                    self.find_transcript(client, &source, stop);
+                    if client.hides_failures {
+                        self.record_hidden_failures(client, &source, stop)?;
+                    }
+                }
+                self.capture(source, incoming, payload)?
+            }
+            Err(malformed) => self.capture_unreadable(source, hook.name, &malformed, input),
+        };
+        let Captured::Event { envelope, event } = captured else { return Ok(()) };
+        let appended = self.append(&envelope, &event);
+        outcome.needs_worker = matches!(appended, Ok(is_awake) if !is_awake);
+        if let Event::InputUnreadable(unreadable) = event {
+            return appended.and(Err(Problem::Unreadable(unreadable.error)));
+        }
+        // A session gets its memory, recorded or not.
+        self.find_occasion(client, envelope, event, outcome);
+        appended.map(|_| ())
+    }
+
+    /// Notes in the outcome whether memories may concern the event.
+    fn find_occasion(
+        &self,
+        client: &Client,
+        envelope: Envelope,
+        event: Event,
+        outcome: &mut HookOutcome,
+    ) {
+        match event {
+            Event::SessionStarted(SessionStarted { source, .. }) => {
+                if client.starts_with_prompt() {
+                    UnusedStart::of(&self.paths.data, &envelope.session).keep(&source);
+                }
+                outcome.begun = Some(SessionBegun { envelope, source });
+            }
+            Event::PromptSubmitted(PromptSubmitted {
+                prompt, submitter: Submitter::User, ..
+            }) if !prompt.is_empty() => {
+                if client.starts_with_prompt() {
+                    let unused = UnusedStart::of(&self.paths.data, &envelope.session).take();
+                    let begun = |source| SessionBegun { envelope: envelope.clone(), source };
+                    outcome.begun = unused.map(begun);
+                }
+                let subject = Subject::Prompt { text: prompt };
+                outcome.occasion = Some(Occasion { envelope, subject });
+            }
+            Event::ToolUsed(used) if used.has_failed && !used.is_interrupt => {
+                outcome.occasion =
+                    Subject::failure(used).map(|subject| Occasion { envelope, subject });
+            }
+            _ => {}
+        }
+    }
+
+    /// Finds the transcript of a session whose payloads do not name it.
+    fn find_transcript(&self, client: &Client, source: &Source<'_>, stop: &mut Stop<'_>) {
+        let (Some(place), StopScope::Turn) = (client.transcript_place, stop.scope) else { return };
+        let dir = client.config.dir.find(&self.environment, self.paths.home.as_deref());
+        let path = dir.map(|dir| dir.join(place(&source.session, &source.cwd)));
+        let Some(path) = path.filter(|path| path.is_file()) else { return };
+        let path = path.to_string_lossy().into_owned();
+        stop.last_messages = LastMessages::InTranscript(Some(path.clone().into()));
+        stop.transcript = Some(path.into());
+    }
+
+    /// Records tools that failed in the turn and that no hook reported. The client's id makes each count once,
+    /// however often the turn stops.
+    fn record_hidden_failures(
+        &self,
+        client: &Client,
+        source: &Source<'_>,
+        stop: &Stop<'_>,
+    ) -> Result<(), Problem> {
+        let (Some(path), Some(read_row), StopScope::Turn) =
+            (&stop.transcript, client.turn_row, stop.scope)
+        else {
+            return Ok(());
+        };
+        for used in transcript::failed_calls(Path::new(&**path), &stop.prompt_id, read_row) {
+            let incoming = Incoming::ToolUse(used);
+            let captured = self.capture(source.clone(), incoming, Payload::default())?;
+            if let Captured::Event { envelope, event } = captured {
+                self.append(&envelope, &event)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A file use is not recorded. Sessions that are excluded are given no memories either.
+    fn file_occasion(&self, source: Source<'_>, used: &FileUse<'_>) -> Option<Occasion> {
+        let Admitted { envelope, cwd, turn, .. } = self.admit(source).ok()?;
+        let path = used.path.clone().into_owned();
+        (!turn.is_on()).then_some(Occasion { envelope, subject: Subject::File { path, cwd } })
+    }
+
+    /// The origin of a hook's payload, and whether anything names its session.
+    fn hook_source<'a>(
+        &self,
+        client: &'static Client,
+        payload: &mut Payload<'a>,
+    ) -> (bool, Source<'a>) {
+        let fields = (client.session)(payload);
+        let of_environment = || self.environment.text(client.session_variable?).map(Cow::Owned);
+        let session = fields.id.or_else(of_environment);
+        let cwd = fields.cwd.unwrap_or_else(|| {
+            let cwd = env::current_dir().unwrap_or_default();
+            cwd.to_string_lossy().into_owned().into()
+        });
+        let project_dir = client.project_variable.and_then(|name| self.environment.get(name));
+        let access = Access::Hook { client, project_dir: project_dir.map(PathBuf::from) };
+        let has_session = session.is_some();
+        let session = session.unwrap_or_default();
+        (has_session, Source { client: client.name, session, cwd, access })
+    }
+
+    /// Keeps a payload that could not be parsed, under the same exclusions.
+    fn capture_unreadable(
+        &self,
+        source: Source<'_>,
+        hook: &str,
+        malformed: &Malformed,
+        input: &Input,
+    ) -> Captured {
+        match self.admit(source) {
+            Err(skip) => Captured::Skipped(skip),
+            Ok(admitted) if admitted.turn.is_on() => Captured::Skipped(Skip::Private),
+            Ok(Admitted { envelope, .. }) => {
+                let event = unreadable(hook, malformed, input, self.policy).into();
+                Captured::Event { envelope, event }
+            }
+        }
+    }
+}
+
+/// The event in a payload; `None` if it is not recorded.
+fn parse<'a>(
+    client: &Client,
+    payload: &mut Payload<'a>,
+    expected: Option<IncomingKind>,
+) -> Result<Option<Incoming<'a>>, Malformed> {
+    match (client.parse)(payload, expected) {
+        Ok(incoming) => Ok(Some(incoming)),
+        Err(Skip::UnknownEvent(name)) if name.is_empty() => {
+            Err(Malformed::new("it names no event"))
+        }
+        Err(Skip::UnknownEvent(name)) => {
+            Err(Malformed::new(format!("`{name}` is not an event that is recorded")))
+        }
+        Err(_) => Ok(None),
+    }
+}
