@@ -10,7 +10,7 @@ mod static_dns;
 use std::{env, process::ExitCode};
 
 use claude_mem_core::os;
-use hook::Called;
+use hook::HookCall;
 
 fn main() -> ExitCode {
     os::make_files_private();
@@ -23,8 +23,8 @@ fn main() -> ExitCode {
     let code = if is_status_line && arguments.len() == 0 {
         commands::statusline::run()
     } else {
-        let called = Called::from_arguments(first.as_deref(), arguments);
-        called.and_then(Called::run).unwrap_or_else(|| {
+        let called = HookCall::from_arguments(first.as_deref(), arguments);
+        called.and_then(HookCall::run).unwrap_or_else(|| {
             static_dns::use_hosts_and_dns_only();
             commands::main()
         })

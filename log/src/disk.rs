@@ -11,7 +11,7 @@ use std::{
 };
 
 pub use crate::system::Lock;
-use crate::system::{self, FileExt as _, Making as _};
+use crate::system::{self, CreateOptionsExt as _, FileExt as _};
 
 /// A file system.
 pub trait Disk: Debug + Send + Sync {
@@ -49,7 +49,7 @@ pub trait Disk: Debug + Send + Sync {
 pub trait File: Debug + Send + Sync {
     /// One `write` at the end of the file. Returns the number of bytes written, and the end of the
     /// file then.
-    fn append(&self, bytes: &[u8]) -> io::Result<Written>;
+    fn append(&self, bytes: &[u8]) -> io::Result<AppendResult>;
     /// Overwrites. Only for small marker files.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
     /// Reads up to as many bytes as the buffer holds; 0 at the end.
@@ -76,7 +76,7 @@ pub trait File: Debug + Send + Sync {
 
 /// The result of a `write`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written {
+pub struct AppendResult {
     /// Number of bytes written.
     pub bytes: usize,
     /// The end of the file behind them.
@@ -161,14 +161,14 @@ impl Disk for RealDisk {
 struct RealFile(fs::File);
 
 impl File for RealFile {
-    fn append(&self, bytes: &[u8]) -> io::Result<Written> {
+    fn append(&self, bytes: &[u8]) -> io::Result<AppendResult> {
         loop {
             match (&self.0).write(bytes) {
                 // The kernel sets the offset of an appending file to the end of its own write,
                 // under the lock of that write, so this is exact however many others append.
                 Ok(bytes) => {
                     let end = system::position(&self.0)?;
-                    return Ok(Written { bytes, end });
+                    return Ok(AppendResult { bytes, end });
                 }
                 // Nothing was written.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

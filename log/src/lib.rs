@@ -65,7 +65,9 @@ pub mod system;
 mod verify;
 mod write;
 
-pub use compaction::{Compactor, Damage, Fate, Head, Judge, KeepAll, Packing, Rewritten, roll};
+pub use compaction::{
+    CompactionPolicy, Compactor, Damage, Head, KeepAll, Packing, RecordAction, Rewritten, roll,
+};
 pub use error::Error;
 pub use format::GapReason;
 pub use id::Id;

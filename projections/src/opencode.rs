@@ -1,4 +1,4 @@
-//! Reads the database in which `OpenCode` keeps its sessions. Never writes to it.
+//! Reads the database in which OpenCode keeps its sessions. Never writes to it.
 
 use crate::{
     error::{Error, Result},
@@ -14,7 +14,7 @@ pub struct OpenCodeRecords {
     connection: Connection,
 }
 
-/// A session of `OpenCode`.
+/// A session of OpenCode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenCodeSession {
     /// Its id.
@@ -28,7 +28,7 @@ pub struct OpenCodeSession {
 }
 
 impl OpenCodeRecords {
-    /// Opens the database at `path`. `OpenCode` may be writing to it.
+    /// Opens the database at `path`. OpenCode may be writing to it.
     pub fn open(path: &Path) -> Result<Self> {
         check_file(path)?;
         let connection = connect(path)?;

@@ -214,11 +214,13 @@ impl EventBuilder<'_, '_> {
         })
     }
 
-    fn last_in_transcript(&self, path: Option<&str>, scope: StopScope) -> transcript::Last {
+    fn last_in_transcript(&self, path: Option<&str>, scope: StopScope) -> transcript::LastTexts {
         let Some((client, path)) = self.transcripts_of.zip(path) else {
-            return transcript::Last::default();
+            return transcript::LastTexts::default();
         };
-        let Some(read_line) = client.transcript_line else { return transcript::Last::default() };
+        let Some(read_line) = client.transcript_line else {
+            return transcript::LastTexts::default();
+        };
         let read_line = |line: &[u8]| read_line(line, scope);
         transcript::last_messages_within(Path::new(path), client.transcript_lag, read_line)
     }

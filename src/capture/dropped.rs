@@ -15,7 +15,7 @@ use std::{
 use jiff::Timestamp;
 use serde::Serialize;
 
-use claude_mem_core::os::{Making as _, Opening as _};
+use claude_mem_core::os::{CreateOptionsExt as _, OpenOptionsExt as _};
 
 /// How often the lock is tried before the count is changed without it.
 const LOCK_ATTEMPTS_MAX: u32 = 50;

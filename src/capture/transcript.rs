@@ -17,7 +17,7 @@ use std::{
 use memchr::{memchr_iter, memrchr};
 
 use crate::incoming::ToolUse;
-use claude_mem_core::os::{FileExt as _, Opening as _};
+use claude_mem_core::os::{FileExt as _, OpenOptionsExt as _};
 use claude_mem_privacy::{Policy, redact_text};
 
 /// How much is read at a time, and at most. One answer is below a megabyte, and what comes after it in
@@ -41,7 +41,7 @@ pub enum Speaker {
 
 /// The last message of each side; empty where there is none.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Last {
+pub(super) struct LastTexts {
     pub(super) user: String,
     pub(super) assistant: String,
     /// Whether the assistant spoke last.
@@ -54,7 +54,7 @@ pub(super) fn last_messages_within(
     path: &Path,
     lag: Duration,
     read_line: impl Fn(&[u8]) -> Option<Message>,
-) -> Last {
+) -> LastTexts {
     let begun = Instant::now();
     loop {
         let mut last = last_messages(path, &read_line);
@@ -76,8 +76,11 @@ const LAG_PAUSE: Duration = Duration::from_millis(20);
 ///
 /// An answer from before the last prompt counts only once the prompt it answers has been seen, because
 /// what was said in a private turn is private.
-pub(super) fn last_messages(path: &Path, read_line: impl Fn(&[u8]) -> Option<Message>) -> Last {
-    let mut last = Last::default();
+pub(super) fn last_messages(
+    path: &Path,
+    read_line: impl Fn(&[u8]) -> Option<Message>,
+) -> LastTexts {
+    let mut last = LastTexts::default();
     let Some(mut lines) = Lines::open(path) else { return last };
     let mut is_public = true;
     while let Some(line) = lines.next_back() {

@@ -9,13 +9,13 @@ use claude_mem_capture::{clients::claude_code::CONTEXT_MAX, project::ProjectId};
 use claude_mem_core::{app::App, failure::Failure, time_arg::When};
 use claude_mem_memory::{
     context::{
-        AddedContext, FileOfProject, Moment, Page, Recipient, Request, compose, for_failure,
+        AddedContext, ContextMoment, FileOfProject, Page, Recipient, Request, compose, for_failure,
         for_file, for_prompt, rank_by_meaning,
     },
     resolve, store,
 };
 
-/// Show the context that Claude receives at session start
+/// Show the context that a session receives at its start
 ///
 /// Claude Code runs this without arguments and with JSON on stdin: then it records the session and responds with
 /// its context. On a terminal, or with any option, it prints the context and records nothing.
@@ -65,7 +65,7 @@ impl Context {
         let request = Request {
             project: &project,
             now,
-            moment: Moment::Start,
+            moment: ContextMoment::Start,
             client: self.client.as_deref(),
             reads_auto_memory: true,
             budget: self.budget,

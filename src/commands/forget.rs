@@ -13,7 +13,7 @@ use super::{
     confirm::confirm,
     memory_rows::{MemoryRow, memory_lines},
 };
-use claude_mem_core::{app::App, failure::Failure, format, time_arg::Between};
+use claude_mem_core::{app::App, failure::Failure, format, time_arg::TimeRange};
 use claude_mem_maintenance::compact::{self, Options};
 use claude_mem_memory::{
     forget::{self, Condition},
@@ -40,7 +40,7 @@ pub(crate) struct Forget {
     #[arg(long, value_name = "NAME")]
     project: Option<String>,
     #[command(flatten)]
-    between: Between,
+    between: TimeRange,
     /// Everything that touches this file, or a file in this folder
     #[arg(long, value_name = "PATH")]
     file: Option<String>,

@@ -20,7 +20,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
 
 const EXAMPLES: &str = "  claude-mem                               search while you type
   claude-mem demo                          try it without changing your files
-  claude-mem install                       set up Claude Code
+  claude-mem install                       set up your coding agents
   claude-mem search why sqlite             find a memory
   claude-mem replay --since 30d --dry-run  estimate the cost of a reprocessing
 
@@ -59,7 +59,7 @@ fn grouped(command: &Command) -> String {
     let _ = writeln!(
         text,
         "{}\n  {}\n",
-        title(command, "Hooks, called by Claude Code:"),
+        title(command, "Hooks, called by coding agents:"),
         hooks().collect::<Vec<_>>().join(", ")
     );
     text

@@ -5,9 +5,9 @@ use clap::Args;
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_server::mcp;
 
-/// Serve memory to Claude Code over MCP
+/// Serve memory to coding agents over MCP
 ///
-/// Claude Code starts this once `claude-mem install` has registered it. It reads one request per line from stdin,
+/// A client starts this once `claude-mem install` has registered it. It reads one request per line from stdin,
 /// responds on stdout, and exits when stdin closes.
 #[derive(Debug, Args)]
 pub(crate) struct Mcp {}

@@ -69,7 +69,7 @@ use claude_mem_core::{
     wrap::wrap,
 };
 
-/// Long-term memory for Claude Code
+/// Long-term memory for coding agents
 #[derive(Debug, Parser)]
 #[command(version, subcommand_required = true, arg_required_else_help = true)]
 struct CommandLine {

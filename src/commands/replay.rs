@@ -13,11 +13,11 @@ use serde_json::json;
 use super::{confirm::ask, diff::no_generation};
 use claude_mem_core::{
     app::App, failure::Failure, format::count, progress::Progress, settings::ProviderName,
-    time_arg::Between,
+    time_arg::TimeRange,
 };
 use claude_mem_distill::{
-    self, Estimate, Overrides, Prepared, ReplayRequest, RunReport, adopt, concurrency, dollars,
-    prompts::Instructions, tokens,
+    self, Estimate, Overrides, PreparedReplay, ReplayRequest, RunReport, adopt, concurrency,
+    dollars, prompts::Instructions, tokens,
 };
 use claude_mem_memory::{resolve, store};
 
@@ -37,7 +37,7 @@ const DEFAULT: &str = "default";
 #[expect(clippy::struct_excessive_bools, reason = "they are flags on the command line")]
 pub(crate) struct Replay {
     #[command(flatten)]
-    between: Between,
+    between: TimeRange,
     /// Only this project: its name, key or folder
     #[arg(long)]
     project: Option<String>,
@@ -102,7 +102,7 @@ impl Replay {
             return self.rebuild_database(app, &mut store, &log, &RunReport::default(), None);
         }
         store::fold(&mut store, &log)?;
-        let prepared = Prepared::new(app, &store, &log, &request)?;
+        let prepared = PreparedReplay::new(app, &store, &log, &request)?;
         self.announce(app, &prepared)?;
         if self.dry_run {
             return Ok(());
@@ -139,7 +139,7 @@ impl Replay {
     }
 
     /// Prints the estimate before the first request.
-    fn announce(&self, app: &mut App, prepared: &Prepared) -> Result<(), Failure> {
+    fn announce(&self, app: &mut App, prepared: &PreparedReplay) -> Result<(), Failure> {
         if self.json {
             return match self.dry_run {
                 true => app.output.json(&to_json(prepared)),
@@ -158,7 +158,7 @@ impl Replay {
         &self,
         app: &mut App,
         store: &mut Store,
-        mut prepared: Prepared,
+        mut prepared: PreparedReplay,
     ) -> Result<(), Failure> {
         let is_beyond = prepared.is_beyond_cap(app, store)?;
         if is_beyond && !self.yes {
@@ -187,7 +187,12 @@ impl Replay {
     }
 
     /// Why the generation is not complete, if it is not.
-    fn incomplete(&self, prepared: &Prepared, asked: &RunReport, total: usize) -> Option<Failure> {
+    fn incomplete(
+        &self,
+        prepared: &PreparedReplay,
+        asked: &RunReport,
+        total: usize,
+    ) -> Option<Failure> {
         let left = total - asked.answered;
         let generation = prepared.generation;
         let failure = match &asked.stopped {
@@ -218,7 +223,7 @@ impl Replay {
         store: &mut Store,
         log: &Log,
         asked: &RunReport,
-        prepared: Option<&Prepared>,
+        prepared: Option<&PreparedReplay>,
     ) -> Result<(), Failure> {
         let folded = store::rebuild(store, log)?;
         let counts = store.counts()?;
@@ -257,8 +262,9 @@ impl Replay {
     }
 }
 
-fn announcement(prepared: &Prepared) -> String {
-    let Prepared { estimate, prompt_set, events, generation, is_begun, is_needed, .. } = prepared;
+fn announcement(prepared: &PreparedReplay) -> String {
+    let PreparedReplay { estimate, prompt_set, events, generation, is_begun, is_needed, .. } =
+        prepared;
     if !is_needed {
         return format!("{}: nothing to reprocess", count(*events, "event"));
     }
@@ -280,8 +286,9 @@ fn announcement(prepared: &Prepared) -> String {
     format!("{text}; {}, about {sum} tokens{cost}", count(estimate.calls, "call"))
 }
 
-fn to_json(prepared: &Prepared) -> serde_json::Value {
-    let Prepared { estimate, prompt_set, events, generation, is_begun, is_needed, .. } = prepared;
+fn to_json(prepared: &PreparedReplay) -> serde_json::Value {
+    let PreparedReplay { estimate, prompt_set, events, generation, is_begun, is_needed, .. } =
+        prepared;
     json!({
         "events": events,
         "events_to_ask": estimate.events,

@@ -16,7 +16,7 @@ use claude_mem_core::{
 };
 use claude_mem_distill::{dollars, tokens};
 use claude_mem_memory::{
-    report::{self, Asked, CommitMade, FailedCommand, Group, GroupBy, Statement, Totals},
+    report::{self, CommitMade, FailedCommand, Group, GroupBy, SessionPrompts, Statement, Totals},
     resolve, store,
 };
 
@@ -182,7 +182,7 @@ fn section(
     text.push('\n');
 }
 
-fn asked(asked: &Asked) -> String {
+fn asked(asked: &SessionPrompts) -> String {
     let more = match asked.more_prompts {
         0 => String::new(),
         more => format!(" (and {})", count(more, "more prompt")),

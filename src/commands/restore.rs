@@ -21,7 +21,7 @@ use claude_mem_sync::ship::{
     manifest::HostId,
     remote::{Purpose, Remote},
     remote_head,
-    restore::{RestoreRequest, Restored, Until, restore},
+    restore::{RestoreEnd, RestoreRequest, Restored, restore},
 };
 
 /// Restore everything from a backup
@@ -90,16 +90,16 @@ impl Restore {
         self.print_result(app, &paths, &restored, events)
     }
 
-    fn until(&self, app: &App) -> Result<Option<Until>, Failure> {
+    fn until(&self, app: &App) -> Result<Option<RestoreEnd>, Failure> {
         let Some(text) = &self.until else { return Ok(None) };
         if let Some(id) = Id::parse(text) {
-            return Ok(Some(Until::Event(id)));
+            return Ok(Some(RestoreEnd::Event(id)));
         }
         let when: When = text.parse().map_err(|why| {
             Failure::usage(format!("`{text}` is neither a time nor the ID of an event: {why}"))
         })?;
         let end = when.end(app.clock.now()).as_microsecond();
-        Ok(Some(Until::Time(end.max(0).cast_unsigned())))
+        Ok(Some(RestoreEnd::Time(end.max(0).cast_unsigned())))
     }
 
     fn print_result(

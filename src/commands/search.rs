@@ -14,7 +14,7 @@ use super::{
     recall::{ago, colour, label, marked},
     table::GAP,
 };
-use claude_mem_core::{app::App, failure::Failure, time_arg::Between};
+use claude_mem_core::{app::App, failure::Failure, time_arg::TimeRange};
 use claude_mem_memory::{
     memory_json::HitJson,
     search::{ProjectScope, SearchRequest, matches, search},
@@ -73,7 +73,7 @@ struct Filters {
     #[arg(long = "file", value_name = "PATH")]
     files: Vec<String>,
     #[command(flatten)]
-    between: Between,
+    between: TimeRange,
     /// Only this session; a prefix of its ID is enough
     #[arg(long)]
     session: Option<String>,

@@ -37,7 +37,7 @@ use claude_mem_memory::{
 /// printed with what was asked, done, failed, left open and committed in it.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// Observations (`12`), summaries (`S3`), prompts (`P9`), or ids of sessions, as far as they are unique
+    /// Observations (`12`), summaries (`S3`), prompts (`P9`), or IDs of sessions; a unique prefix is enough
     #[arg(value_name = "ID", required = true)]
     ids: Vec<Target>,
     /// Print the source events as recorded

@@ -26,7 +26,7 @@ use claude_mem_core::{
 };
 use claude_mem_install::{
     self, Targets,
-    manifest::{Edited, Manifest, TextChange, Written},
+    manifest::{Edited, Manifest, OwnedFile, TextChange},
     mcp_only::{MCP_ONLY, McpOnly},
 };
 use claude_mem_server::worker::{
@@ -40,7 +40,7 @@ use claude_mem_server::worker::{
 /// pass `--purge`.
 #[derive(Debug, Args)]
 pub(crate) struct Uninstall {
-    /// Only from this client, which need not be Claude Code; the worker goes on
+    /// Only from this client; the worker keeps running
     #[arg(long, value_name = "NAME", value_parser = chosen_client, conflicts_with = "purge")]
     client: Option<Chosen>,
     /// Also delete all recorded data and settings
@@ -146,7 +146,7 @@ fn unregister(app: &mut App, only: Option<Chosen>) -> Result<(), Failure> {
             failures.extend(clean(app, file, false).err());
         }
     }
-    let (written, kept): (Vec<Written>, _) =
+    let (written, kept): (Vec<OwnedFile>, _) =
         std::mem::take(&mut manifest.written).into_iter().partition(|it| is_ours(&it.file));
     manifest.written = kept;
     for written in written {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    os::{Making as _, Opening as _},
+    os::{CreateOptionsExt as _, OpenOptionsExt as _},
     paths::create_private,
     safe_text::is_unsafe,
 };

@@ -141,16 +141,16 @@ pub fn make_room() {
 
 /// Tasks in progress. The one that started last is drawn.
 #[derive(Debug)]
-struct Board {
+struct RunningTasks {
     tasks: Vec<Arc<Task>>,
     drawn: Option<(Arc<Task>, ProgressBar)>,
 }
 
-static BOARD: Mutex<Board> = Mutex::new(Board { tasks: Vec::new(), drawn: None });
+static BOARD: Mutex<RunningTasks> = Mutex::new(RunningTasks { tasks: Vec::new(), drawn: None });
 /// Whether the thread that draws is running.
 static IS_DRAWING: AtomicBool = AtomicBool::new(false);
 
-impl Board {
+impl RunningTasks {
     fn add(&mut self, task: &Arc<Task>) {
         self.tasks.push(Arc::clone(task));
         if !IS_DRAWING.swap(true, Ordering::Relaxed) {
@@ -219,7 +219,7 @@ fn draw() {
     }
 }
 
-fn board() -> MutexGuard<'static, Board> {
+fn board() -> MutexGuard<'static, RunningTasks> {
     lock(&BOARD)
 }
 

@@ -72,7 +72,7 @@ impl FromStr for When {
 
 /// The time range options of a command.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Between {
+pub struct TimeRange {
     /// Only from this time on, such as `2026-03-01` or `3d`
     #[arg(long, value_name = "WHEN")]
     pub since: Option<When>,
@@ -81,7 +81,7 @@ pub struct Between {
     pub until: Option<When>,
 }
 
-impl Between {
+impl TimeRange {
     /// The start in microseconds since 1970.
     pub fn since_us(&self, now: Timestamp) -> Option<u64> {
         self.since.as_ref().map(|when| when.start_us(now))

@@ -16,7 +16,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::os::{self, Making as _, Opening as _};
+use crate::os::{self, CreateOptionsExt as _, OpenOptionsExt as _};
 
 /// As many links as Linux follows.
 const LINKS_MAX: usize = 40;

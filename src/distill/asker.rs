@@ -172,7 +172,7 @@ pub(crate) fn adopt_instructions(app: &App, instructions: Option<&str>) -> Resul
 
 /// What is remembered of a session before the turn that is distilled.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Earlier<'a> {
+pub(crate) struct EarlierMemories<'a> {
     /// In short, for a model.
     pub digest: Option<&'a str>,
     /// As data, for the rules.
@@ -202,7 +202,7 @@ impl Responder {
         &self,
         prompt_set: &PromptSet,
         input: &TurnInput,
-        earlier: &Earlier<'_>,
+        earlier: &EarlierMemories<'_>,
         cancel: &Cancel,
     ) -> Result<Response, Refusal> {
         let (provider, conversations) = match self {

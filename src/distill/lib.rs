@@ -37,10 +37,10 @@ pub use estimate::Estimate;
 pub use generation_diff::{Change, changes};
 pub use lock::DistillLock;
 pub use plan::Plan;
-pub use replay::{Prepared, ReplayRequest, adopt};
+pub use replay::{PreparedReplay, ReplayRequest, adopt};
 pub use request::RunReport;
 pub use spend::{caps, dollars, spent_today, tokens};
-pub use status::{Failing, failing};
+pub use status::{FailingProvider, failing};
 pub use trial::{configured_providers, test_provider};
 
 use std::{sync::Arc, time::Duration};

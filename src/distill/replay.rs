@@ -55,7 +55,7 @@ impl ReplayRequest<'_> {
 /// A reprocessing that is ready to start or to continue.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "options and state of a run")]
-pub struct Prepared {
+pub struct PreparedReplay {
     pub prompt_set: PromptSet,
     pub generation: u32,
     /// It was started before, and interrupted.
@@ -74,7 +74,7 @@ pub struct Prepared {
     is_shadow: bool,
 }
 
-impl Prepared {
+impl PreparedReplay {
     /// Determines the requests. Sends and writes nothing.
     pub fn new(
         app: &App,

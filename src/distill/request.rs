@@ -22,7 +22,7 @@ use claude_mem_projections::{
 use crate::providers::{Cancel, Concern, Refusal, Response, Spent, rules};
 use crate::{
     admission::{Admission, Stopped},
-    asker::{Earlier, PromptSet, Responder},
+    asker::{EarlierMemories, PromptSet, Responder},
     plan::{Plan, PlannedRequest, SessionPlan},
     recap,
     turn_input::TurnInput,
@@ -159,7 +159,7 @@ impl<'a> DistillRun<'a> {
         let first_at_us = planned.batch.sources.first().map_or(0, |source| source.at_us);
         let earlier = recap::before(recap, first_at_us);
         let (digest, earlier) = (recap::digest(&earlier), recap::rows(&earlier));
-        let earlier = Earlier { digest: digest.as_deref(), rows: &earlier };
+        let earlier = EarlierMemories { digest: digest.as_deref(), rows: &earlier };
         // A reprocessing starts to count attempts anew.
         let mut attempt = if self.generation == 0 { planned.batch.attempt() } else { 1 };
         let expected = match self.prompt_set.is_free() {

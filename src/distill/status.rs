@@ -69,7 +69,9 @@ impl DistillStatus {
 /// A one-line warning for a new session, if a provider fails. Usually there is none, which costs
 /// one query.
 pub fn notice(store: &Store, setup: &Setup<'_>) -> Result<Option<String>> {
-    let Some(Failing { outage, meanwhile }) = failing(store, setup)? else { return Ok(None) };
+    let Some(FailingProvider { outage, meanwhile }) = failing(store, setup)? else {
+        return Ok(None);
+    };
     let (who, why) = (&outage.provider, &outage.message);
     let help = first_step(who, &outage.class);
     Ok(Some(format!(
@@ -84,13 +86,13 @@ pub fn short_notice(store: &Store, setup: &Setup<'_>) -> Result<Option<String>> 
 
 /// A failing provider, and what happens meanwhile.
 #[derive(Debug)]
-pub struct Failing {
+pub struct FailingProvider {
     pub outage: ProviderOutage,
     pub meanwhile: &'static str,
 }
 
 /// The failing provider that matters to the user.
-pub fn failing(store: &Store, setup: &Setup<'_>) -> Result<Option<Failing>> {
+pub fn failing(store: &Store, setup: &Setup<'_>) -> Result<Option<FailingProvider>> {
     if store.outages(0)?.is_empty() {
         return Ok(None);
     }
@@ -101,7 +103,7 @@ pub fn failing(store: &Store, setup: &Setup<'_>) -> Result<Option<Failing>> {
         _ => "events stay pending",
     };
     let outage = outages.into_iter().next().map(ProviderOutage::of);
-    Ok(outage.map(|outage| Failing { outage, meanwhile }))
+    Ok(outage.map(|outage| FailingProvider { outage, meanwhile }))
 }
 
 /// Failing providers that the settings allow, best first.

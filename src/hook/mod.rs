@@ -38,13 +38,13 @@ static HAS_RESPONDED: AtomicBool = AtomicBool::new(false);
 
 /// What the arguments call, if it is a hook.
 #[derive(Debug)]
-pub(crate) enum Called {
+pub(crate) enum HookCall {
     Command(HookCommand),
     /// `hook` with arguments that make no sense. The exit code of a usage error would block the client.
     Unusable(OsString),
 }
 
-impl Called {
+impl HookCall {
     /// Recognizes a hook without the command-line parser, whose tables alone take longer than a hook.
     /// `None` leaves the arguments to the parser: other commands, help, and a person at a terminal.
     pub(crate) fn from_arguments(

@@ -25,7 +25,7 @@ use claude_mem_core::{
 };
 use claude_mem_distill::{providers::Setup, status};
 use claude_mem_memory::{
-    context::{Moment, Page, Request, compose},
+    context::{ContextMoment, Page, Request, compose},
     modes::Mode,
 };
 
@@ -41,17 +41,17 @@ pub(super) fn response(
     begun: Option<&SessionBegun>,
     size_max: ContextMax,
 ) -> (Response, Option<MemoryInjected>) {
-    let given = begun.map_or_else(Given::default, |begun| {
+    let given = begun.map_or_else(GivenContext::default, |begun| {
         memory_for(recorder, client, begun, size_max).unwrap_or_else(|error| {
             // While another process creates or replaces the database there is no memory to give.
             if !matches!(error, Error::Rebuilding { .. }) {
                 let message = format_args!("context: no memory was given: {error}");
                 diagnostics::record(&recorder.paths.data, Level::Error, message);
             }
-            Given::default()
+            GivenContext::default()
         })
     });
-    let Given { page, injected, loaded, notice } = given;
+    let GivenContext { page, injected, loaded, notice } = given;
     let loaded = loaded.filter(|_| recorder.settings.get(&CONTEXT_SHOW_TERMINAL_OUTPUT));
     let problems = recorder.settings.problems().into_iter();
     let problems = problems.map(|problem| format!("claude-mem: {problem}"));
@@ -77,7 +77,7 @@ fn with_tool_names(text: &str, client: &Client) -> String {
 
 /// The context of a session, and the message for the user.
 #[derive(Default)]
-struct Given {
+struct GivenContext {
     page: Option<Page>,
     /// Names what the page gives in full.
     injected: Option<MemoryInjected>,
@@ -95,7 +95,7 @@ fn memory_for(
     client: &Client,
     begun: &SessionBegun,
     size_max: ContextMax,
-) -> Result<Given, Error> {
+) -> Result<GivenContext, Error> {
     let log = Log::open(&recorder.paths.log(), Options::default())?;
     let mut store = Store::open_snapshot(&recorder.paths.memory())?;
     let position = store
@@ -112,19 +112,19 @@ fn memory_for(
     }
     let Envelope { session, project: Project { key, root, .. }, .. } = &begun.envelope;
     let moment = match begun.source.as_str() {
-        "resume" | "fork" => Moment::Resumed(session),
-        "compact" => Moment::Compacted { session, log: &log },
-        _ => Moment::Start,
+        "resume" | "fork" => ContextMoment::Resumed(session),
+        "compact" => ContextMoment::Compacted { session, log: &log },
+        _ => ContextMoment::Start,
     };
     let is_reason_wanted =
-        matches!(moment, Moment::Start) && recorder.settings.get(&CONTEXT_TOKENS_MAX) > 0;
+        matches!(moment, ContextMoment::Start) && recorder.settings.get(&CONTEXT_TOKENS_MAX) > 0;
     let Some(store) = store else {
         if !is_reason_wanted {
-            return Ok(Given::default());
+            return Ok(GivenContext::default());
         }
         let is_known = is_known(&log, Seq::START, &begun.envelope)?;
         let loaded = Some(if is_known { NOTHING } else { FIRST }.to_owned());
-        return Ok(Given { loaded, ..Given::default() });
+        return Ok(GivenContext { loaded, ..GivenContext::default() });
     };
     let project = ProjectId::of(Path::new(root));
     let request = Request {
@@ -182,7 +182,7 @@ fn memory_for(
     let injected = injected.transpose()?.filter(|injected| !injected.observations.is_empty());
     // The process exits after the response, which is faster than closing the database first.
     std::mem::forget(store);
-    Ok(Given { page, injected, loaded, notice })
+    Ok(GivenContext { page, injected, loaded, notice })
 }
 
 const FIRST: &str =

@@ -28,7 +28,7 @@ struct Body<'a>(&'a Recorded);
 
 /// An event of an unknown kind, or an erased one.
 #[derive(Serialize, Deserialize)]
-struct Opaque {
+struct OpaqueEvent {
     kind: u16,
     codec: u8,
     payload: String,
@@ -59,11 +59,12 @@ impl Serialize for Body<'_> {
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         match &self.0.event {
             Event::Unknown { kind, codec, payload, .. } => {
-                Opaque { kind: *kind, codec: *codec, payload: hex(payload) }.serialize(serializer)
+                OpaqueEvent { kind: *kind, codec: *codec, payload: hex(payload) }
+                    .serialize(serializer)
             }
             Event::Erased { kind, .. } => {
                 let (_, codec, payload) = self.0.payload().map_err(S::Error::custom)?;
-                Opaque { kind: *kind, codec, payload: hex(&payload) }.serialize(serializer)
+                OpaqueEvent { kind: *kind, codec, payload: hex(&payload) }.serialize(serializer)
             }
             event => event.serialize_body(serializer),
         }
@@ -72,7 +73,7 @@ impl Serialize for Body<'_> {
 
 /// One parsed line.
 #[derive(Deserialize)]
-struct Read<'a> {
+struct ParsedLine<'a> {
     id: String,
     kind: String,
     version: u16,
@@ -116,7 +117,8 @@ pub(super) fn import(sink: &mut Sink<'_>, path: &Path) -> Result<(), Failure> {
 }
 
 fn read(bytes: &[u8]) -> Result<(Id, Envelope, Event), Cow<'static, str>> {
-    let line: Read<'_> = serde_json::from_slice(bytes).map_err(|_| "it is no exported event")?;
+    let line: ParsedLine<'_> =
+        serde_json::from_slice(bytes).map_err(|_| "it is no exported event")?;
     let id = Id::parse(&line.id).ok_or("its id is none")?;
     let json = line.event.get();
     if line.kind == UNKNOWN || line.kind == ERASED {
@@ -136,7 +138,7 @@ fn read(bytes: &[u8]) -> Result<(Id, Envelope, Event), Cow<'static, str>> {
 }
 
 fn opaque(json: &str) -> Option<(u16, u8, Vec<u8>)> {
-    let Opaque { kind, codec, payload } = serde_json::from_str(json).ok()?;
+    let OpaqueEvent { kind, codec, payload } = serde_json::from_str(json).ok()?;
     let digits: Vec<u8> =
         payload.chars().map(|digit| Some(digit.to_digit(16)? as u8)).collect::<Option<_>>()?;
     let payload = digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();

@@ -47,7 +47,7 @@ pub enum From {
     Qwen,
     /// Cursor's transcripts: prompts and answers, dated by their files
     Cursor,
-    /// The database of `OpenCode`
+    /// The database of OpenCode
     #[value(name = "opencode")]
     OpenCode,
     /// Prompts in Claude Code's `history.jsonl`, which stay when transcripts are deleted

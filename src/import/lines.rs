@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use claude_mem_core::os::Opening as _;
+use claude_mem_core::os::OpenOptionsExt as _;
 
 use memchr::memchr;
 

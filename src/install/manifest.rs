@@ -27,7 +27,7 @@ pub struct Manifest {
     /// Files of others that contain our entries.
     pub edited: Vec<Edited>,
     /// Files that we own.
-    pub written: Vec<Written>,
+    pub written: Vec<OwnedFile>,
     /// Folders created for those files, parents first.
     pub folders: Vec<PathBuf>,
 }
@@ -45,7 +45,7 @@ pub struct Edited {
 
 /// A file that we own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Written {
+pub struct OwnedFile {
     /// Which.
     pub file: PathBuf,
     /// Hash of what we wrote. If it differs, the user has changed the file and owns it now.
@@ -179,7 +179,7 @@ impl Manifest {
             return Ok(false);
         }
         known.map(|at| self.written.remove(at));
-        self.written.push(Written { file: file.into(), sha256: hash(text.as_bytes()) });
+        self.written.push(OwnedFile { file: file.into(), sha256: hash(text.as_bytes()) });
         self.note_folders(file);
         self.save(paths)?;
         let written = os::create_dirs_for_all(file.parent().unwrap_or(file))
@@ -220,7 +220,7 @@ impl Edited {
     }
 }
 
-impl Written {
+impl OwnedFile {
     /// Removes the file if it is unchanged since. Returns whether it did.
     pub fn remove(&self) -> io::Result<bool> {
         match user_file::read(&self.file) {

@@ -16,8 +16,8 @@ use std::{
 
 use claude_mem_events::{Envelope, EventLog, Id, LogCompacted, Seq};
 use claude_mem_log::{
-    Compactor, Fate, Item, Judge, Log, Options as LogOptions, Packing, Rewritten, SegmentInfo,
-    SegmentState, maintain, roll,
+    CompactionPolicy, Compactor, Item, Log, Options as LogOptions, Packing, RecordAction,
+    Rewritten, SegmentInfo, SegmentState, maintain, roll,
 };
 use claude_mem_projections::{Eraser, FoldState, Store, Vacuumed};
 
@@ -234,7 +234,7 @@ fn has_work(log: &Log, eraser: &mut Eraser) -> Result<bool, Failure> {
         if entry.seq > last {
             break;
         }
-        if eraser.judge(&entry) != Fate::Keep {
+        if eraser.judge(&entry) != RecordAction::Keep {
             return Ok(true);
         }
     }
@@ -322,7 +322,7 @@ fn erased_in_active(store: &Store, all: &Eraser, log: &Log) -> Result<u64, Failu
     let mut count = 0;
     while let Some(item) = reader.next()? {
         let Item::Record(entry) = item else { continue };
-        count += u64::from(eraser.judge(&entry) != Fate::Keep);
+        count += u64::from(eraser.judge(&entry) != RecordAction::Keep);
     }
     Ok(count)
 }

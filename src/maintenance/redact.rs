@@ -7,8 +7,8 @@ use std::{
 
 use claude_mem_events::{Event, Recorded, Versioned as _};
 use claude_mem_log::{
-    Damage, Entry, Fate, Gap, Head, Item, Judge, Log, Options as LogOptions, SegmentInfo, maintain,
-    roll,
+    CompactionPolicy, Damage, Entry, Gap, Head, Item, Log, Options as LogOptions, RecordAction,
+    SegmentInfo, maintain, roll,
 };
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
@@ -113,7 +113,7 @@ impl Redacting {
                 break;
             }
             self.rules.clear();
-            if self.judge(&entry) == Fate::Keep {
+            if self.judge(&entry) == RecordAction::Keep {
                 continue;
             }
             found += 1;
@@ -154,29 +154,29 @@ fn placeholders(text: &str) -> impl Iterator<Item = &str> {
         .filter(is_name)
 }
 
-impl Judge for Redacting {
+impl CompactionPolicy for Redacting {
     fn concerns(&mut self, head: &Head) -> bool {
         head.kind != claude_mem_events::LogCompacted::KIND
     }
 
-    fn judge(&mut self, entry: &Entry<'_>) -> Fate {
+    fn judge(&mut self, entry: &Entry<'_>) -> RecordAction {
         let mut recorded = Recorded::from_entry(entry);
         let is_unknown =
             matches!(recorded.event, Event::Unknown { .. } | Event::Erased { left: None, .. });
         if is_unknown {
-            return Fate::Keep;
+            return RecordAction::Keep;
         }
         let before = (recorded.envelope.clone(), recorded.event.clone());
         redact_event(&mut recorded.envelope, &mut recorded.event, self.policy);
         if (&recorded.envelope, &recorded.event) == (&before.0, &before.1) {
-            return Fate::Keep;
+            return RecordAction::Keep;
         }
         self.count(&format!("{before:?}"), &format!("{:?}", (&recorded.envelope, &recorded.event)));
         // A payload too large for a record is erased: keeping it would keep the secret.
         match (recorded.payload(), &recorded.event) {
-            (Ok((_, _, payload)), Event::Erased { .. }) => Fate::Erase(payload),
-            (Ok((schema, codec, payload)), _) => Fate::Replace { schema, codec, payload },
-            (Err(_), _) => Fate::Erase(Vec::new()),
+            (Ok((_, _, payload)), Event::Erased { .. }) => RecordAction::Erase(payload),
+            (Ok((schema, codec, payload)), _) => RecordAction::Replace { schema, codec, payload },
+            (Err(_), _) => RecordAction::Erase(Vec::new()),
         }
     }
 

@@ -51,7 +51,7 @@ pub struct Group {
     pub day: Option<String>,
     pub total: Totals,
     /// One entry per session, newest first, as all lists.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<SessionPrompts>,
     pub done: Vec<Statement>,
     /// Failed commands.
     pub failed: Vec<FailedCommand>,
@@ -79,7 +79,7 @@ pub struct Totals {
 
 /// The prompts of a session.
 #[derive(Debug, Serialize)]
-pub struct Asked {
+pub struct SessionPrompts {
     pub session: String,
     /// The first prompt.
     pub id: String,
@@ -128,7 +128,7 @@ pub struct CommitMade {
 
 /// A group in the making.
 #[derive(Default)]
-struct Draft {
+struct GroupDraft {
     group: Group,
     sessions: BTreeSet<i64>,
     files: BTreeSet<(i64, String)>,
@@ -148,15 +148,15 @@ pub fn report(
 ) -> Result<Report, Failure> {
     let rows = store.report_rows(filter)?;
     let groups = Groups::new(&rows, by);
-    let mut drafts: BTreeMap<String, Draft> = BTreeMap::new();
-    let mut whole = Draft::default();
+    let mut drafts: BTreeMap<String, GroupDraft> = BTreeMap::new();
+    let mut whole = GroupDraft::default();
     for prompt in &rows.prompts {
         for draft in [groups.of(&mut drafts, prompt.place), &mut whole] {
             draft.group.total.prompts += 1;
             draft.sessions.extend(prompt.place.session);
         }
         let session = groups.session(prompt.place);
-        let asked = Asked {
+        let asked = SessionPrompts {
             session: session.map(|session| session.session.clone()).unwrap_or_default(),
             id: prompt.name.to_string(),
             created_at: rfc3339(prompt.place.at_us),
@@ -185,12 +185,16 @@ pub fn report(
     add_commands(app, &rows, &groups, &mut drafts, &mut whole)?;
     Ok(Report {
         total: whole.finish().total,
-        groups: drafts.into_values().map(Draft::finish).collect(),
+        groups: drafts.into_values().map(GroupDraft::finish).collect(),
     })
 }
 
 /// What is done, each once; and what was open at the end of each session.
-fn add_summaries(rows: &ReportRows, groups: &Groups<'_>, drafts: &mut BTreeMap<String, Draft>) {
+fn add_summaries(
+    rows: &ReportRows,
+    groups: &Groups<'_>,
+    drafts: &mut BTreeMap<String, GroupDraft>,
+) {
     let mut seen = HashSet::new();
     let mut last: HashMap<i64, usize> = HashMap::new();
     for (at, summary) in rows.summaries.iter().enumerate() {
@@ -222,8 +226,8 @@ fn add_commands(
     app: &App,
     rows: &ReportRows,
     groups: &Groups<'_>,
-    drafts: &mut BTreeMap<String, Draft>,
-    whole: &mut Draft,
+    drafts: &mut BTreeMap<String, GroupDraft>,
+    whole: &mut GroupDraft,
 ) -> Result<(), Failure> {
     let log = store::open_log(app)?;
     let mut heads: HashMap<i64, String> = HashMap::new();
@@ -258,8 +262,8 @@ fn commit_made(place: ReportPlace, commit: Commit) -> CommitMade {
     CommitMade { id, branch, subject, created_at: rfc3339(place.at_us), at_us: place.at_us }
 }
 
-impl Draft {
-    fn ask(&mut self, session: Option<i64>, asked: Asked) {
+impl GroupDraft {
+    fn ask(&mut self, session: Option<i64>, asked: SessionPrompts) {
         let list = &mut self.group.asked;
         if let Some(at) = self.asked.get(&session) {
             list[*at].more_prompts += 1;
@@ -331,7 +335,11 @@ impl<'a> Groups<'a> {
         self.sessions.get(&place.session?).copied()
     }
 
-    fn of<'d>(&self, drafts: &'d mut BTreeMap<String, Draft>, place: ReportPlace) -> &'d mut Draft {
+    fn of<'d>(
+        &self,
+        drafts: &'d mut BTreeMap<String, GroupDraft>,
+        place: ReportPlace,
+    ) -> &'d mut GroupDraft {
         let (key, label) = self.projects.get(&place.project).copied().unwrap_or_default();
         let branch = self.session(place).map_or("", |session| session.branch.as_str());
         let mut group = Group { name: label.to_owned(), ..Group::default() };
@@ -353,6 +361,6 @@ impl<'a> Groups<'a> {
                 group.name.clone()
             }
         };
-        drafts.entry(sorted).or_insert_with(|| Draft { group, ..Draft::default() })
+        drafts.entry(sorted).or_insert_with(|| GroupDraft { group, ..GroupDraft::default() })
     }
 }

@@ -14,11 +14,11 @@ pub(super) const LIMIT_BYTES_MIN: usize = 256;
 pub(super) struct Clip {
     limit: usize,
     head: String,
-    over: Option<Over>,
+    over: Option<OverLimit>,
 }
 
 /// State of a text that exceeds its limit.
-struct Over {
+struct OverLimit {
     hash: Hasher,
     bytes: usize,
     tail: String,
@@ -37,7 +37,7 @@ impl Clip {
             return;
         }
         let side = side(self.limit);
-        let over = self.over.get_or_insert_with(|| Over::after(&mut self.head, piece, side));
+        let over = self.over.get_or_insert_with(|| OverLimit::after(&mut self.head, piece, side));
         over.push(piece, side);
     }
 
@@ -55,7 +55,7 @@ impl Clip {
     }
 }
 
-impl Over {
+impl OverLimit {
     /// Switches to clipping: keeps the first `side` bytes. If fewer have arrived, the next piece
     /// fills them up.
     fn after(head: &mut String, piece: &str, side: usize) -> Self {

@@ -23,7 +23,7 @@ pub(crate) fn cell(text: &str) -> String {
 
 /// The lines below the heading of a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Within {
+pub(crate) enum DayLayout {
     /// Those without a file, then a heading per file.
     File,
     /// As they come.
@@ -33,7 +33,7 @@ pub(crate) enum Within {
 /// A heading per day, a line per hit. Days and files are in the order of their first hit, so the best
 /// one comes first. The columns are named once. The project and the client are columns only if there are
 /// several.
-pub(crate) fn hit_table(hits: &[Hit], within: Within) -> String {
+pub(crate) fn hit_table(hits: &[Hit], within: DayLayout) -> String {
     let columns = Columns {
         project: hits.iter().any(|hit| hit.project != hits[0].project),
         client: has_several_clients(hits),
@@ -44,7 +44,7 @@ pub(crate) fn hit_table(hits: &[Hit], within: Within) -> String {
     text += "title | tokens\n";
     for (day, hits) in grouped(hits, |hit| local(hit.at_us, "%Y-%m-%d")) {
         let _ = writeln!(text, "### {day}");
-        let file = |hit: &Hit| hit.file.clone().filter(|_| within == Within::File);
+        let file = |hit: &Hit| hit.file.clone().filter(|_| within == DayLayout::File);
         let mut files = grouped(hits, file);
         files.sort_by_key(|(file, _)| file.is_some());
         for (file, hits) in files {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     /// Without times, which depend on the time zone.
-    fn shown(hits: &[Hit], within: Within) -> Vec<String> {
+    fn shown(hits: &[Hit], within: DayLayout) -> Vec<String> {
         let table = hit_table(hits, within);
         let line = |line: &str| match line.split(" | ").collect::<Vec<_>>()[..] {
             [id, _, type_, ref rest @ ..] if id != "ID" => {
@@ -155,14 +155,14 @@ mod tests {
             "**b.rs**",
             "2 bugfix title 2 of it | 40",
         ];
-        assert_eq!(shown(&hits, Within::File), by_file);
-        assert_eq!(shown(&hits[2..], Within::Day)[2..].len(), 2);
+        assert_eq!(shown(&hits, DayLayout::File), by_file);
+        assert_eq!(shown(&hits[2..], DayLayout::Day)[2..].len(), 2);
         let codex = Hit { client: Some("codex".into()), ..hit(6, 20, None) };
-        let table = hit_table(&[hit(3, 20, None), codex], Within::File);
+        let table = hit_table(&[hit(3, 20, None), codex], DayLayout::File);
         assert!(table.starts_with("ID | time | type | client | title | tokens\n"), "{table}");
         assert!(table.contains(" | codex | title 6 of it | 40\n"), "{table}");
         let other = Hit { project: "q".into(), ..hit(5, 20, None) };
-        let table = hit_table(&[hit(3, 20, None), other], Within::File);
+        let table = hit_table(&[hit(3, 20, None), other], DayLayout::File);
         assert!(table.starts_with("ID | time | type | project | title | tokens\n"), "{table}");
         assert!(table.contains(" | q | title 5 of it | 40\n"), "{table}");
     }

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use claude_mem_log::system::{self, FileExt as _, Making as _};
+use claude_mem_log::system::{self, CreateOptionsExt as _, FileExt as _};
 
 use crate::{
     Digest, MemoryKey, ModelId, Vectors,
@@ -142,10 +142,10 @@ impl WriteLock {
         Ok(Self(system::open_lock(&dir.join("write.lock"))?))
     }
 
-    pub(crate) fn hold(&self) -> io::Result<Held<'_>> {
+    pub(crate) fn hold(&self) -> io::Result<LockGuard<'_>> {
         for _ in 0..LOCK_TRIES {
             if system::try_lock(&self.0, system::Lock::Exclusive)? {
-                return Ok(Held(&self.0));
+                return Ok(LockGuard(&self.0));
             }
             std::thread::sleep(LOCK_PAUSE);
         }
@@ -154,9 +154,9 @@ impl WriteLock {
 }
 
 /// Releases the lock when dropped.
-pub(crate) struct Held<'a>(&'a File);
+pub(crate) struct LockGuard<'a>(&'a File);
 
-impl Drop for Held<'_> {
+impl Drop for LockGuard<'_> {
     fn drop(&mut self) {
         let _ = system::unlock(self.0);
     }

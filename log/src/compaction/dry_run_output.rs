@@ -1,6 +1,6 @@
 //! A file that discards its content, to measure its size.
 
-use crate::disk::{File, Lock, Written};
+use crate::disk::{AppendResult, File, Lock};
 use std::{
     io,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
@@ -11,9 +11,9 @@ use std::{
 pub(super) struct DryRunOutput(AtomicU64);
 
 impl File for DryRunOutput {
-    fn append(&self, bytes: &[u8]) -> io::Result<Written> {
+    fn append(&self, bytes: &[u8]) -> io::Result<AppendResult> {
         let end = self.0.fetch_add(bytes.len() as u64, Relaxed) + bytes.len() as u64;
-        Ok(Written { bytes: bytes.len(), end })
+        Ok(AppendResult { bytes: bytes.len(), end })
     }
 
     fn write_at(&self, _bytes: &[u8], _offset: u64) -> io::Result<()> {

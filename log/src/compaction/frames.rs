@@ -1,6 +1,6 @@
 //! Copies the frames of a segment according to their fate.
 
-use super::{Damage, Fate, Head, Judge, Output, Packing, Rewritten};
+use super::{CompactionPolicy, Damage, Head, Output, Packing, RecordAction, Rewritten};
 use crate::{
     Error, Gap, GapReason, Item, Seq,
     format::{
@@ -8,7 +8,7 @@ use crate::{
         KIND_SEAL, SEGMENT_HEADER_LEN, split_seq, without_place,
     },
     read::{
-        dedup::Seen,
+        dedup::SeenIds,
         item::{Unpacker, entry, seq_of},
         segment::Segment,
     },
@@ -22,12 +22,12 @@ const MATCH_BYTES_MIN: u32 = 6;
 
 /// Copies frames.
 pub(super) struct Frames<'a> {
-    judge: &'a mut dyn Judge,
+    judge: &'a mut dyn CompactionPolicy,
     packing: Packing,
     compressor: zstd::bulk::Compressor<'static>,
     /// Whether damage can be copied: frames of another segment have another salt.
     is_alone: bool,
-    seen: Seen,
+    seen: SeenIds,
     unpacker: Unpacker,
     compressed: Vec<u8>,
     pub(super) rewritten: Rewritten,
@@ -35,7 +35,7 @@ pub(super) struct Frames<'a> {
 
 impl<'a> Frames<'a> {
     pub(super) fn new(
-        judge: &'a mut dyn Judge,
+        judge: &'a mut dyn CompactionPolicy,
         packing: Packing,
         is_alone: bool,
     ) -> Result<Self, Error> {
@@ -89,7 +89,7 @@ impl<'a> Frames<'a> {
         let head = Head { seq, id, kind, is_tombstone: header.has(FLAG_TOMBSTONE) };
         let fate = match self.judge.concerns(&head) {
             true => self.fate(source, offset, header)?,
-            false => Fate::Keep,
+            false => RecordAction::Keep,
         };
         let stored = without_place(&header, source.payload(offset, &header)?);
         // The original place of a rewritten record stays in front of its payload.
@@ -100,13 +100,13 @@ impl<'a> Frames<'a> {
         let flags = header.flags & (FLAG_AGAIN | FLAG_TOMBSTONE);
         let mut fields: FrameFields = (&header).into();
         let (content, flags, is_packed) = match &fate {
-            Fate::Keep => (content, flags, header.has(FLAG_ZSTD)),
-            Fate::Replace { schema, codec, payload } => {
+            RecordAction::Keep => (content, flags, header.has(FLAG_ZSTD)),
+            RecordAction::Replace { schema, codec, payload } => {
                 self.rewritten.replaced += 1;
                 (fields.schema, fields.codec) = (*schema, *codec);
                 (payload.as_slice(), flags, false)
             }
-            Fate::Erase(left) => {
+            RecordAction::Erase(left) => {
                 self.rewritten.erased += 1;
                 (left.as_slice(), flags | FLAG_TOMBSTONE, false)
             }
@@ -125,13 +125,13 @@ impl<'a> Frames<'a> {
         source: &mut Segment,
         offset: u64,
         header: FrameHeader,
-    ) -> Result<Fate, Error> {
+    ) -> Result<RecordAction, Error> {
         Ok(match entry(source, offset, header, &mut self.unpacker)? {
             Item::Record(entry) => self.judge.judge(&entry),
             // Intact, but it cannot be decompressed: it stays so, unless it is dropped.
             Item::Gap(gap) => match self.judge.damage(&gap) {
-                Damage::Drop => Fate::Erase(Vec::new()),
-                Damage::Keep | Damage::Refuse => Fate::Keep,
+                Damage::Drop => RecordAction::Erase(Vec::new()),
+                Damage::Keep | Damage::Refuse => RecordAction::Keep,
             },
         })
     }

@@ -24,7 +24,7 @@ use std::{io, path::Path, sync::Arc};
 
 /// What happens to a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
+pub enum RecordAction {
     /// It stays as it is.
     Keep,
     /// Its payload is erased and replaced by these bytes. Id, kind and place stay.
@@ -65,12 +65,12 @@ pub struct Head {
 }
 
 /// Decides what happens to records.
-pub trait Judge {
-    /// Whether the fate may be anything but [`Fate::Keep`]. Only then is the payload decompressed.
+pub trait CompactionPolicy {
+    /// Whether the fate may be anything but [`RecordAction::Keep`]. Only then is the payload decompressed.
     fn concerns(&mut self, head: &Head) -> bool;
 
     /// The fate of a record for which `concerns` returned true.
-    fn judge(&mut self, entry: &Entry<'_>) -> Fate;
+    fn judge(&mut self, entry: &Entry<'_>) -> RecordAction;
 
     /// What happens to damaged bytes.
     fn damage(&mut self, _gap: &Gap) -> Damage {
@@ -82,13 +82,13 @@ pub trait Judge {
 #[derive(Debug, Clone, Copy)]
 pub struct KeepAll;
 
-impl Judge for KeepAll {
+impl CompactionPolicy for KeepAll {
     fn concerns(&mut self, _head: &Head) -> bool {
         false
     }
 
-    fn judge(&mut self, _entry: &Entry<'_>) -> Fate {
-        Fate::Keep
+    fn judge(&mut self, _entry: &Entry<'_>) -> RecordAction {
+        RecordAction::Keep
     }
 }
 
@@ -168,7 +168,7 @@ impl Compactor {
     pub fn rewrite(
         &self,
         segments: &[SegmentInfo],
-        judge: &mut dyn Judge,
+        judge: &mut dyn CompactionPolicy,
     ) -> Result<Option<Rewritten>, Error> {
         check(segments)?;
         let temporary = self.directory.compacted_temporary();
@@ -197,7 +197,7 @@ impl Compactor {
     pub fn measure(
         &self,
         segments: &[SegmentInfo],
-        judge: &mut dyn Judge,
+        judge: &mut dyn CompactionPolicy,
     ) -> Result<Option<Rewritten>, Error> {
         check(segments)?;
         Ok(self.write(segments, judge, None)?.map(|(_, rewritten)| rewritten))
@@ -208,7 +208,7 @@ impl Compactor {
     fn write(
         &self,
         segments: &[SegmentInfo],
-        judge: &mut dyn Judge,
+        judge: &mut dyn CompactionPolicy,
         temporary: Option<&Path>,
     ) -> Result<Option<(SegmentFile, Rewritten)>, Error> {
         let mut sources = Vec::new();
@@ -235,7 +235,7 @@ impl Compactor {
     fn copy(
         &self,
         sources: &mut [Segment],
-        judge: &mut dyn Judge,
+        judge: &mut dyn CompactionPolicy,
         header: SegmentHeader,
         chain: &Chain,
         temporary: Option<&Path>,

@@ -4,9 +4,9 @@ use crate::{
     Error, Gap, Item, Log, Seq,
     format::{FLAG_AGAIN, FrameHeader, KIND_RESERVED, SEGMENT_HEADER_LEN},
     read::{
-        dedup::Seen,
+        dedup::SeenIds,
         item::{Unpacker, entry, seq_of},
-        rewritten::Originals,
+        rewritten::OriginalPositions,
         segment::{Segment, following, snapshot},
     },
     recovery::ScanResult,
@@ -30,8 +30,8 @@ pub struct Backwards {
     before: Seq,
     /// In the current segment, before this offset.
     end: u64,
-    seen: Seen,
-    originals: Originals,
+    seen: SeenIds,
+    originals: OriginalPositions,
     unpacker: Unpacker,
 }
 
@@ -55,8 +55,8 @@ impl Backwards {
             pending: Vec::new(),
             before,
             end: 0,
-            seen: Seen::default(),
-            originals: Originals::default(),
+            seen: SeenIds::default(),
+            originals: OriginalPositions::default(),
             unpacker: Unpacker::default(),
         })
     }

@@ -12,14 +12,14 @@ use std::{
 /// a list, which is sorted by that and can be searched when a late id arrives. Hashing each id
 /// instead took a third of the time of reading a log of 1 KB records.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct SeenIds {
     /// Ids that were higher than all before them, sorted.
     rising: Vec<Id>,
     /// The rest: from a slower process, or with another clock.
     late: HashSet<Id, BuildHasherDefault<IdHasher>>,
 }
 
-impl Seen {
+impl SeenIds {
     /// Returns whether it is new.
     #[inline]
     pub(crate) fn insert(&mut self, id: Id) -> bool {
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn an_id_is_new_once_whatever_the_order() {
-        let mut seen = Seen::default();
+        let mut seen = SeenIds::default();
         for time_us in [5, 9, 7, 8, 6, 10] {
             assert!(seen.insert(Id::new(time_us, 1)), "{time_us}");
         }
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_late_id_is_found_however_late() {
-        let mut seen = Seen::default();
+        let mut seen = SeenIds::default();
         for time_us in 0..1000 {
             assert!(seen.insert(Id::new(2 * time_us, 1)));
         }

@@ -32,7 +32,7 @@ pub(crate) struct Checker(Sender<Job>);
 
 /// Verified frame headers of the second half of a segment, in order.
 #[derive(Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct VerifiedAhead {
     /// The offset of the next one.
     offset: u64,
     batch: vec::IntoIter<FrameHeader>,
@@ -57,7 +57,12 @@ impl Checker {
     }
 
     /// Starts verifying the second half of a segment; `None` if it is too small.
-    pub(crate) fn begin(&self, file: &Arc<dyn File>, seal: &Seal, salt: u32) -> Option<Ahead> {
+    pub(crate) fn begin(
+        &self,
+        file: &Arc<dyn File>,
+        seal: &Seal,
+        salt: u32,
+    ) -> Option<VerifiedAhead> {
         if seal.bytes < SEGMENT_BYTES_MIN {
             return None;
         }
@@ -65,11 +70,11 @@ impl Checker {
         let (send, batches) = mpsc::sync_channel(BATCHES_MAX);
         let job = Job { file: Arc::clone(file), start, salt, batches: send };
         self.0.send(job).ok()?;
-        Some(Ahead { offset: start, batch: Vec::new().into_iter(), batches })
+        Some(VerifiedAhead { offset: start, batch: Vec::new().into_iter(), batches })
     }
 }
 
-impl Ahead {
+impl VerifiedAhead {
     /// The header of the frame at `offset`, if the other thread reached and verified it. Waits for
     /// it if necessary.
     #[inline]

@@ -4,10 +4,10 @@ use crate::{
     Error, Gap, GapReason, Item, Log, Seq,
     format::{FLAG_AGAIN, FrameHeader, KIND_RESERVED, SEGMENT_HEADER_LEN},
     read::{
-        dedup::Seen,
+        dedup::SeenIds,
         item::{Unpacker, entry, seq_of},
         readahead::Checker,
-        rewritten::Originals,
+        rewritten::OriginalPositions,
         segment::Segment,
     },
     recovery::ScanResult,
@@ -34,8 +34,8 @@ pub struct Reader {
     is_end_checked: bool,
     /// Damage found when a segment was opened, to be returned; in reverse order.
     pending: Vec<Gap>,
-    seen: Seen,
-    originals: Originals,
+    seen: SeenIds,
+    originals: OriginalPositions,
     checker: Option<Checker>,
     unpacker: Unpacker,
 }
@@ -58,8 +58,8 @@ impl Reader {
             left: None,
             is_end_checked: false,
             pending: Vec::new(),
-            seen: Seen::default(),
-            originals: Originals::default(),
+            seen: SeenIds::default(),
+            originals: OriginalPositions::default(),
             checker: None,
             unpacker: Unpacker::default(),
         }

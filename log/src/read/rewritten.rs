@@ -14,7 +14,7 @@ use std::collections::HashSet;
 /// If the record is intact at its original place, the copy is skipped, whatever the direction and
 /// start of reading. No state is needed for that.
 #[derive(Debug, Default)]
-pub(crate) struct Originals {
+pub(crate) struct OriginalPositions {
     segment: Option<Segment>,
     /// All ids of the segment, for when offsets are not reliable: it was compacted, or is damaged,
     /// and a misdirected write may have put the record elsewhere in it.
@@ -27,7 +27,7 @@ pub(crate) struct Originals {
 /// Bounds a reader's memory: beyond this, the list is cleared.
 const GIVEN_MAX: usize = 1 << 18;
 
-impl Originals {
+impl OriginalPositions {
     /// Whether to skip this rewritten frame.
     pub(crate) fn is_repetition(
         &mut self,

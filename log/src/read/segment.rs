@@ -8,7 +8,7 @@ use crate::{
         self, FORMAT, FRAME_HEADER_LEN, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN, Seal,
         SegmentHeader, Synced,
     },
-    read::readahead::{Ahead, Checker},
+    read::readahead::{Checker, VerifiedAhead},
     recovery::{ScanResult, Source, scan},
 };
 use std::{io, path::PathBuf, sync::Arc};
@@ -57,7 +57,7 @@ pub(crate) struct Segment {
     pub(crate) is_active: bool,
     pub(crate) seal: Option<Seal>,
     pub(crate) bytes: Buffered,
-    ahead: Option<Ahead>,
+    ahead: Option<VerifiedAhead>,
     pub(crate) file: Arc<dyn File>,
 }
 

@@ -14,13 +14,13 @@ pub use unix::*;
 pub use windows::*;
 
 /// Portable creation options for files and directories.
-pub trait Making {
+pub trait CreateOptionsExt {
     /// Only the owner has access.
     fn owner_only(&mut self) -> &mut Self;
 }
 
 /// Portable open options.
-pub trait Opening {
+pub trait OpenOptionsExt {
     /// Do not block if the path is a pipe or a device.
     fn no_wait(&mut self) -> &mut Self;
     /// Like [`no_wait`](Self::no_wait), and if the path itself is a symbolic link, do not open its

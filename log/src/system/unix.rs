@@ -14,23 +14,23 @@ use std::{
 };
 
 use super::Lock;
-use super::{Making, Opening};
+use super::{CreateOptionsExt, OpenOptionsExt};
 
-impl Making for OpenOptions {
+impl CreateOptionsExt for OpenOptions {
     #[inline]
     fn owner_only(&mut self) -> &mut Self {
         self.mode(0o600)
     }
 }
 
-impl Making for DirBuilder {
+impl CreateOptionsExt for DirBuilder {
     #[inline]
     fn owner_only(&mut self) -> &mut Self {
         self.mode(0o700)
     }
 }
 
-impl Opening for OpenOptions {
+impl OpenOptionsExt for OpenOptions {
     #[inline]
     fn no_wait(&mut self) -> &mut Self {
         self.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())

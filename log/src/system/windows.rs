@@ -24,7 +24,7 @@ use windows_sys::Win32::{
 };
 
 use super::Lock;
-use super::{Making, Opening};
+use super::{CreateOptionsExt, OpenOptionsExt};
 
 /// A lock on a range of bytes prevents access by others, and a shared one even writes by its owner.
 /// So one byte far behind the end of any file is locked instead.
@@ -73,20 +73,20 @@ impl FileExt for File {
 }
 
 /// Files in a user's profile are accessible by that user only.
-impl Making for OpenOptions {
+impl CreateOptionsExt for OpenOptions {
     fn owner_only(&mut self) -> &mut Self {
         self
     }
 }
 
-impl Making for DirBuilder {
+impl CreateOptionsExt for DirBuilder {
     fn owner_only(&mut self) -> &mut Self {
         self
     }
 }
 
 /// There are no pipes in the file system.
-impl Opening for OpenOptions {
+impl OpenOptionsExt for OpenOptions {
     fn no_wait(&mut self) -> &mut Self {
         self
     }

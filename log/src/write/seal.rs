@@ -90,7 +90,7 @@ fn sync_or_suspect(directory: &Directory, file: &dyn File, path: &Path) -> Resul
 }
 
 /// The contents of a segment, up to the end or its seal.
-pub(crate) struct Survey {
+pub(crate) struct SegmentContents {
     /// The seal, without its place in the chain.
     pub(crate) seal: Seal,
     /// Damage, with the header of the damaged frame if it is intact.
@@ -98,7 +98,7 @@ pub(crate) struct Survey {
 }
 
 /// Reads a whole segment.
-pub(crate) fn survey(segment: &mut Segment, index_interval: u64) -> Result<Survey, Error> {
+pub(crate) fn survey(segment: &mut Segment, index_interval: u64) -> Result<SegmentContents, Error> {
     let mut seal = Seal::empty(segment.number);
     let mut gaps = Vec::new();
     let mut offset = SEGMENT_HEADER_LEN as u64;
@@ -128,7 +128,7 @@ pub(crate) fn survey(segment: &mut Segment, index_interval: u64) -> Result<Surve
     seal.bytes = offset;
     seal.hash = hash(segment, offset)?;
     seal.gaps = gaps.iter().map(|(offset, len, reason, _)| (*offset, *len, *reason)).collect();
-    Ok(Survey { seal, gaps })
+    Ok(SegmentContents { seal, gaps })
 }
 
 /// Counts a record.

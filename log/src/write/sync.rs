@@ -9,7 +9,7 @@ use crate::{
     Appender, Error, Options, Seq,
     directory::{Directory, SegmentFile},
     format::{FLAG_AGAIN, FrameFields, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN, Synced},
-    read::{rewritten::Originals, segment::Segment},
+    read::{rewritten::OriginalPositions, segment::Segment},
     recovery::ScanResult,
     write::{
         roll, spill,
@@ -175,7 +175,7 @@ fn write_again(appender: &mut Appender, from: Option<Synced>, end: u64) -> Resul
     // Compaction syncs its output.
     let is_suspect =
         |file: &&SegmentFile| (from.segment..end).contains(&file.number) && file.generation == 0;
-    let mut originals = Originals::default();
+    let mut originals = OriginalPositions::default();
     for file in files.iter().filter(is_suspect) {
         let bytes = if file.number == from.segment { from.bytes } else { 0 };
         match Segment::open(&appender.directory, file) {
@@ -193,7 +193,7 @@ fn write_segment_again(
     appender: &mut Appender,
     mut segment: Segment,
     bytes: u64,
-    originals: &mut Originals,
+    originals: &mut OriginalPositions,
 ) -> Result<(), Error> {
     let mut offset = SEGMENT_HEADER_LEN as u64;
     loop {
@@ -218,7 +218,7 @@ fn again(
     segment: &mut Segment,
     offset: u64,
     header: &FrameHeader,
-    originals: &mut Originals,
+    originals: &mut OriginalPositions,
 ) -> Result<Option<Part<'static>>, Error> {
     let here = Seq::new(segment.number, offset);
     let stored = segment.payload(offset, header)?;

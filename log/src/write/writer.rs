@@ -3,7 +3,7 @@
 use crate::{
     Error, Id, Options, Seq, Spill,
     directory::Directory,
-    disk::{File, Lock, Written},
+    disk::{AppendResult, File, Lock},
     format::{
         self, FLAG_TOMBSTONE, FLAG_ZSTD, FORMAT, FRAME_HEADER_LEN, FrameFields, KIND_RESERVED,
         PAYLOAD_BYTES_MAX, SEGMENT_HEADER_LEN, SegmentHeader,
@@ -196,7 +196,7 @@ impl Appender {
 
     /// Whether the segment is full. If rolling failed, it is retried after each further sixteenth
     /// of its size: a retry costs a sync.
-    fn is_roll_due(&self, taken: Taken) -> bool {
+    fn is_roll_due(&self, taken: AppendRange) -> bool {
         let max = self.options.segment_bytes_max;
         let step = (max / 16).max(1);
         taken.end > max && (taken.start <= max || taken.start / step != taken.end / step)
@@ -224,20 +224,20 @@ impl Appender {
 
     /// Writes the frames with one `write`. After a short write, complete frames stay; the partial
     /// one becomes dead bytes, because others may have appended behind it, and is written again.
-    pub(crate) fn write_whole(&self, file: &dyn File, path: &Path) -> Result<Taken, Error> {
+    pub(crate) fn write_whole(&self, file: &dyn File, path: &Path) -> Result<AppendRange, Error> {
         let mut is_reserve_left = true;
         let mut done = 0;
         let mut start = None;
         for _ in 0..WRITE_MAX {
             match file.append(&self.frame[done..]) {
-                Ok(Written { bytes, end }) => {
+                Ok(AppendResult { bytes, end }) => {
                     let whole = whole_frames(&self.frame[done..], bytes);
                     if whole > 0 || self.frame.is_empty() {
                         start.get_or_insert(end - bytes as u64);
                     }
                     done += whole;
                     if let (Some(start), true) = (start, done == self.frame.len()) {
-                        return Ok(Taken { start, end });
+                        return Ok(AppendRange { start, end });
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -363,13 +363,13 @@ impl Payload<'_> {
 
 /// The range of the frames of one call. It may also contain dead bytes and frames of others.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Taken {
+pub(crate) struct AppendRange {
     start: u64,
     end: u64,
 }
 
 enum Locked {
-    Appended(Taken),
+    Appended(AppendRange),
     RolledAway,
     TooLong,
 }

@@ -1,8 +1,8 @@
 //! Records whose content follows from their number, so that a wrong one is noticed.
 
 use claude_mem_log::{
-    Appended, Appender, Compactor, Damage, Entry, Error, Fate, Gap, Head, Id, Item, Judge, Log,
-    Options, Packing, Record, SegmentInfo, SegmentState, verify,
+    Appended, Appender, CompactionPolicy, Compactor, Damage, Entry, Error, Gap, Head, Id, Item,
+    Log, Options, Packing, Record, RecordAction, SegmentInfo, SegmentState, verify,
 };
 use std::{collections::BTreeSet, path::Path};
 
@@ -55,14 +55,14 @@ pub fn left_of(number: u64) -> Vec<u8> {
 /// Erases some records and keeps the others, and all damage.
 pub struct Erasing;
 
-impl Judge for Erasing {
+impl CompactionPolicy for Erasing {
     fn concerns(&mut self, head: &Head) -> bool {
         is_erased(number(head.id)) && !head.is_tombstone
     }
 
-    fn judge(&mut self, entry: &Entry<'_>) -> Fate {
+    fn judge(&mut self, entry: &Entry<'_>) -> RecordAction {
         assert_eq!(entry.payload, payload(number(entry.id)));
-        Fate::Erase(left_of(number(entry.id)))
+        RecordAction::Erase(left_of(number(entry.id)))
     }
 
     fn damage(&mut self, _gap: &Gap) -> Damage {

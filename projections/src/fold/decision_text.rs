@@ -88,14 +88,14 @@ const COMMON: &[&str] = &[
 pub(super) struct DecisionText {
     /// The words of its title that say what holds from then on.
     chosen: BTreeSet<String>,
-    given_up: Vec<GivenUp>,
+    given_up: Vec<RejectedOption>,
     /// The words of its title and narrative.
     all: BTreeSet<String>,
 }
 
 /// Something that a decision does not choose.
 #[derive(Debug)]
-struct GivenUp {
+struct RejectedOption {
     words: BTreeSet<String>,
     /// One of the words is a name of something.
     has_name: bool,
@@ -137,7 +137,7 @@ impl DecisionText {
             };
             if let Some((kind, length)) = marker {
                 let start = at + length;
-                let given_up = GivenUp::read(&words[start..], kind, start == 0);
+                let given_up = RejectedOption::read(&words[start..], kind, start == 0);
                 at = start + given_up.1;
                 text.given_up.push(given_up.0);
                 continue;
@@ -153,7 +153,7 @@ impl DecisionText {
 
     /// True if it withdraws something. Only then can it replace a decision.
     pub(super) fn gives_something_up(&self) -> bool {
-        self.given_up.iter().any(GivenUp::is_definite)
+        self.given_up.iter().any(RejectedOption::is_definite)
     }
 
     /// True if it withdraws what `earlier` chose.
@@ -173,7 +173,7 @@ impl DecisionText {
     }
 }
 
-impl GivenUp {
+impl RejectedOption {
     /// Reads it from the words behind its marker. Returns the number of words that it takes.
     fn read(words: &[Word<'_>], kind: Marker, is_start: bool) -> (Self, usize) {
         let mut given_up = Self { words: BTreeSet::new(), has_name: false, kind };

@@ -239,7 +239,7 @@ fn write_versions(transaction: &Transaction<'_>) -> Result<()> {
 }
 
 #[derive(Default)]
-struct Done {
+struct AppliedBatch {
     events: u64,
     duplicates: u64,
     gaps: Vec<Gap>,
@@ -250,10 +250,14 @@ struct Done {
     needs_rebuild: bool,
 }
 
-fn apply_all(transaction: &Transaction<'_>, kinds: &[String], batch: &Batch) -> Result<Done> {
+fn apply_all(
+    transaction: &Transaction<'_>,
+    kinds: &[String],
+    batch: &Batch,
+) -> Result<AppliedBatch> {
     let rows = Rows::new(transaction, kinds, &batch.replies, batch.number());
     let is_hidden = batch.host.as_ref().is_some_and(|host| host.is_hidden);
-    let mut done = Done { position: batch.to, ..Done::default() };
+    let mut done = AppliedBatch { position: batch.to, ..AppliedBatch::default() };
     for met in &batch.met {
         let before = done.last;
         if let EventItem::Event(event) = met {
@@ -388,7 +392,11 @@ fn own_position(connection: &Connection) -> Result<i64> {
     Ok(connection.prepare_cached(sql)?.query_row((), |row| row.get(0))?)
 }
 
-fn move_checkpoint(transaction: &Transaction<'_>, batch: &Batch, done: &Done) -> Result<()> {
+fn move_checkpoint(
+    transaction: &Transaction<'_>,
+    batch: &Batch,
+    done: &AppliedBatch,
+) -> Result<()> {
     let (position, events, at_us) =
         (done.position.raw() as i64, done.events as i64, done.at_us as i64);
     let last_seq = done.last.map(|(seq, _)| seq.raw() as i64);

@@ -17,7 +17,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How far a log was folded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Reached {
+struct FoldedPosition {
     /// The last record, and its place in its log.
     last: (Seq, Id),
     /// Where reading continues. No record is between the last one and this place.
@@ -70,7 +70,7 @@ impl Store {
         Ok(false)
     }
 
-    fn reached(&self, log: u8) -> Result<Option<Reached>> {
+    fn reached(&self, log: u8) -> Result<Option<FoldedPosition>> {
         let sql = match log {
             0 => "select last_seq, last_event, position from checkpoint where ?1 = 0",
             _ => "select last_seq, last_event, position from hosts where log = ?1",
@@ -82,7 +82,7 @@ impl Store {
         let Some((Some(seq), Some(id), position)) = row.optional()? else { return Ok(None) };
         let (seq, id): (i64, [u8; 16]) = (seq, id);
         let last = (Seq::from_raw(seq as u64), Id::from_bytes(id));
-        Ok(Some(Reached { last, position: Seq::from_raw(position) }))
+        Ok(Some(FoldedPosition { last, position: Seq::from_raw(position) }))
     }
 
     /// Whether a part of the log that was damaged when it was folded is intact now: a segment was
@@ -113,7 +113,7 @@ impl Store {
 
     /// Whether the first record behind a recorded gap was skipped.
     fn has_unfolded(&self, log: &Log, number: u8, from: Seq) -> Result<bool> {
-        let Some(Reached { position, .. }) = self.reached(number)? else { return Ok(false) };
+        let Some(FoldedPosition { position, .. }) = self.reached(number)? else { return Ok(false) };
         let mut reader = log.read_from(from);
         while let Some(item) = reader.next()? {
             let Item::Record(entry) = item else { continue };
@@ -192,8 +192,8 @@ impl Store {
 
 /// Whether the last folded record is not where it was, or an unfolded record lies between it and
 /// the place where reading continues.
-fn does_history_differ(log: &Log, reached: Reached) -> Result<bool> {
-    let Reached { last: (seq, id), position } = reached;
+fn does_history_differ(log: &Log, reached: FoldedPosition) -> Result<bool> {
+    let FoldedPosition { last: (seq, id), position } = reached;
     let mut reader = log.read_from(seq);
     let gap = match reader.next()? {
         Some(Item::Record(entry)) if (entry.seq, entry.id) == (seq, id) => {

@@ -4,7 +4,7 @@ use crate::{
     error::Result,
     fold::{
         projection::{Projection, Rows},
-        sessions::{self, Place},
+        sessions::{self, EventPlace},
     },
     fts_terms,
     store::sql_values::some,
@@ -94,7 +94,7 @@ pub(crate) fn submitter(prompt: &PromptSubmitted) -> Submitter {
 
 /// The prompt and the turn that `prompt_id` belongs to. A late event still belongs to its own turn;
 /// one without an id belongs to the latest.
-pub(crate) fn turn_of(rows: &Rows<'_>, place: &Place, prompt_id: &str) -> Result<(i64, i64)> {
+pub(crate) fn turn_of(rows: &Rows<'_>, place: &EventPlace, prompt_id: &str) -> Result<(i64, i64)> {
     let latest = (place.prompt_number, place.turn);
     if prompt_id.is_empty() || prompt_id == place.prompt_id {
         return Ok(latest);

@@ -299,7 +299,7 @@ fn update_repeats(rows: &Rows<'_>, id: i64) -> Result<()> {
                    from observations where id = ?1";
         for other in others_about_same_events(rows, id)? {
             if rows.cached(sql)?.query_row([other], |row| row.get(0))?
-                && Said::of(rows, id)?.is_same(&Said::of(rows, other)?)
+                && OriginalTexts::of(rows, id)?.is_same(&OriginalTexts::of(rows, other)?)
             {
                 repeated = Some(other);
                 break;
@@ -315,12 +315,12 @@ fn update_repeats(rows: &Rows<'_>, id: i64) -> Result<()> {
 const WORDS_MIN: usize = 8;
 
 /// The texts of an observation before any edit.
-struct Said {
+struct OriginalTexts {
     title: String,
     words: BTreeSet<String>,
 }
 
-impl Said {
+impl OriginalTexts {
     fn of(rows: &Rows<'_>, id: i64) -> Result<Self> {
         let sql = "select title, subtitle, narrative, facts from originals where observation = ?1
                    union all

@@ -71,7 +71,7 @@ impl Projection for Sessions {
 
 /// The session, project and turn of an event.
 #[derive(Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct EventPlace {
     /// Row of the session; `None` outside of any.
     pub(crate) session: Option<i64>,
     /// Row of the project.
@@ -87,9 +87,9 @@ pub(crate) struct Place {
 /// Cache of places.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    by_envelope: HashMap<String, Rc<Place>>,
+    by_envelope: HashMap<String, Rc<EventPlace>>,
     /// Several projections look up the same event.
-    last: Option<(Id, Rc<Place>)>,
+    last: Option<(Id, Rc<EventPlace>)>,
 }
 
 impl Places {
@@ -101,7 +101,7 @@ impl Places {
 }
 
 /// Finds the place of an event; creates the session and the project if they are new.
-pub(crate) fn place(rows: &Rows<'_>, event: &Recorded) -> Result<Rc<Place>> {
+pub(crate) fn place(rows: &Rows<'_>, event: &Recorded) -> Result<Rc<EventPlace>> {
     if let Some((of, place)) = &rows.places.borrow().last
         && *of == event.id
     {
@@ -112,7 +112,7 @@ pub(crate) fn place(rows: &Rows<'_>, event: &Recorded) -> Result<Rc<Place>> {
     Ok(place)
 }
 
-fn look_up(rows: &Rows<'_>, event: &Recorded) -> Result<Rc<Place>> {
+fn look_up(rows: &Rows<'_>, event: &Recorded) -> Result<Rc<EventPlace>> {
     let envelope = &event.envelope;
     let project = &envelope.project;
     let key = [&envelope.platform, &envelope.session, &project.key, &project.label, &project.root]
@@ -121,7 +121,8 @@ fn look_up(rows: &Rows<'_>, event: &Recorded) -> Result<Rc<Place>> {
     if let Some(place) = rows.places.borrow().by_envelope.get(&key) {
         return Ok(Rc::clone(place));
     }
-    let mut place = Place { project: projects::row_of(rows, event, project)?, ..Place::default() };
+    let mut place =
+        EventPlace { project: projects::row_of(rows, event, project)?, ..EventPlace::default() };
     if !envelope.session.is_empty() {
         find_session(rows, event, &mut place)?;
     }
@@ -130,7 +131,7 @@ fn look_up(rows: &Rows<'_>, event: &Recorded) -> Result<Rc<Place>> {
     Ok(place)
 }
 
-fn find_session(rows: &Rows<'_>, event: &Recorded, place: &mut Place) -> Result<()> {
+fn find_session(rows: &Rows<'_>, event: &Recorded, place: &mut EventPlace) -> Result<()> {
     let sql = "select id, prompt_number, turn, prompt_id, project from sessions
                where platform = ?1 and session = ?2";
     let envelope = &event.envelope;

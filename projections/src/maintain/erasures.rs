@@ -13,7 +13,7 @@ use crate::{
     store::{Store, sql_values::seq},
 };
 use claude_mem_events::{Envelope, Forgotten, Id, LogCompacted, Recorded, Seq};
-use claude_mem_log::{Damage, Entry, Fate, Gap, Head, Judge};
+use claude_mem_log::{CompactionPolicy, Damage, Entry, Gap, Head, RecordAction};
 use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, LazyLock},
@@ -260,13 +260,13 @@ impl Eraser {
     }
 }
 
-impl Judge for Eraser {
+impl CompactionPolicy for Eraser {
     fn concerns(&mut self, head: &Head) -> bool {
         self.erasures.contains_key(&head.seq)
     }
 
-    fn judge(&mut self, entry: &Entry<'_>) -> Fate {
-        self.left(entry).map_or(Fate::Keep, Fate::Erase)
+    fn judge(&mut self, entry: &Entry<'_>) -> RecordAction {
+        self.left(entry).map_or(RecordAction::Keep, RecordAction::Erase)
     }
 
     /// Damaged bytes stay, because a copy may repair them. But where something was forgotten they

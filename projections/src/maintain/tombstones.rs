@@ -37,7 +37,7 @@ impl Eraser {
             Erasure::Reply { is_forgotten, is_superseded, observations, has_summary } => {
                 let (is_forgotten, has_summary) = (*is_forgotten, *has_summary);
                 let is_all = is_forgotten || *is_superseded;
-                let gone = Gone { is_all, is_forgotten, observations, has_summary };
+                let gone = ErasedParts { is_all, is_forgotten, observations, has_summary };
                 self.reply(event?, before, &gone)?
             }
         };
@@ -86,7 +86,7 @@ impl Eraser {
         &self,
         event: &Event,
         before: Option<&Tombstone>,
-        gone: &Gone<'_>,
+        gone: &ErasedParts<'_>,
     ) -> Option<Tombstone> {
         let (text, blank) = match event {
             Event::AgentReplied(replied) => {
@@ -112,14 +112,14 @@ impl Eraser {
     }
 }
 
-struct Gone<'a> {
+struct ErasedParts<'a> {
     is_all: bool,
     is_forgotten: bool,
     observations: &'a HashSet<i64>,
     has_summary: bool,
 }
 
-impl Gone<'_> {
+impl ErasedParts<'_> {
     /// Empties the memories that are gone, but keeps their numbers.
     fn take_from(&self, reply: &mut Reply, keeps_files: bool) {
         for (index, observation) in reply.observations.iter_mut().enumerate() {

@@ -35,7 +35,7 @@ const STATEMENTS_MAX: usize = 256;
 
 /// How a database is opened for reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reading {
+enum ReadMode {
     /// Concurrently with writers, for as long as needed.
     Shared,
     /// A snapshot. The shared memory file is not created, only read if it exists.
@@ -101,19 +101,19 @@ impl Store {
     }
 
     fn open_with_fallback(path: &Path) -> Result<Option<Self>> {
-        let refused = match Self::open_reading(path, Reading::Shared) {
+        let refused = match Self::open_reading(path, ReadMode::Shared) {
             Err(error) if error.is_unwritable() => error,
             opened => return opened,
         };
         // SQLite needs shared memory to read the write-ahead log, and cannot create it here.
-        if let Ok(opened) = Self::open_reading(path, Reading::Snapshot) {
+        if let Ok(opened) = Self::open_reading(path, ReadMode::Snapshot) {
             return Ok(opened);
         }
         let wal = fs::metadata(sibling(path, COMPANIONS[0]));
         if wal.is_ok_and(|wal| wal.len() > 0) {
             return Err(refused);
         }
-        Self::open_reading(path, Reading::Immutable).map_err(|_| refused)
+        Self::open_reading(path, ReadMode::Immutable).map_err(|_| refused)
     }
 
     /// Opens a snapshot of the database at `path`; `None` if there is no database yet.
@@ -127,25 +127,25 @@ impl Store {
         if !check_kinds(path)? {
             return Ok(None);
         }
-        match Self::open_reading(path, Reading::Snapshot) {
+        match Self::open_reading(path, ReadMode::Snapshot) {
             Err(error) if error.is_unwritable() => Self::open_with_fallback(path),
             opened => opened,
         }
     }
 
-    fn open_reading(path: &Path, reading: Reading) -> Result<Option<Self>> {
+    fn open_reading(path: &Path, reading: ReadMode) -> Result<Option<Self>> {
         disable_memory_statistics();
         let name = match reading {
-            Reading::Shared => uri(path),
-            Reading::Snapshot => format!("{}?readonly_shm=1", uri(path)),
-            Reading::Immutable => format!("{}?immutable=1", uri(path)),
+            ReadMode::Shared => uri(path),
+            ReadMode::Snapshot => format!("{}?readonly_shm=1", uri(path)),
+            ReadMode::Immutable => format!("{}?immutable=1", uri(path)),
         };
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_URI;
         let connection = Connection::open_with_flags(name, flags)?;
         connection.busy_timeout(BUSY)?;
-        if reading == Reading::Snapshot {
+        if reading == ReadMode::Snapshot {
             // A small cache: reusing its pages is faster than page faults on new memory.
             connection.execute_batch("begin; pragma cache_size = 20")?;
         }

@@ -9,7 +9,7 @@ const FIELDS_MAX: usize = 1000;
 
 /// Everything in a reply, before filtering.
 #[derive(Debug, Default)]
-pub(super) struct Read {
+pub(super) struct ParsedReply {
     pub(super) observations: Vec<Block>,
     /// The fields of all summaries; of duplicates the first counts.
     pub(super) summary: Block,
@@ -21,9 +21,9 @@ pub(super) struct Read {
 }
 
 /// Reads a whole reply.
-pub(super) fn read(text: &str) -> Read {
+pub(super) fn read(text: &str) -> ParsedReply {
     let mut reader = Reader { text, tags: tags::find(text), next: 0, at: 0, cut: false };
-    let mut read = Read::default();
+    let mut read = ParsedReply::default();
     while let Some((here, tag)) = reader.take() {
         match (tag.name, tag.shape) {
             (Name::Observation, Shape::Open) if !tag.quoted => {

@@ -35,7 +35,7 @@ pub enum PastForm {
     /// times, so the time of the file counts. The folder of the project is in the name of the directory around the
     /// folder with this name, with other signs for those that are no letters or digits.
     Undated { folder: &'static str },
-    /// The database of `OpenCode`. A record has `timestamp`, `message` and `part`.
+    /// The database of OpenCode. A record has `timestamp`, `message` and `part`.
     OpenCode,
 }
 

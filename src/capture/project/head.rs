@@ -11,7 +11,7 @@ use std::{
     path::Path,
 };
 
-use claude_mem_core::os::Opening as _;
+use claude_mem_core::os::OpenOptionsExt as _;
 
 /// What is checked out. A field that cannot be read is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use config::GitConfig;
 use crate::clients;
 use claude_mem_core::{
     environment::Environment,
-    os::{self, Opening as _},
+    os::{self, OpenOptionsExt as _},
 };
 use claude_mem_privacy::{Policy, redact_text};
 

@@ -7,7 +7,7 @@ use claude_mem_events::StopScope;
 use super::*;
 use crate::clients::CLAUDE_CODE;
 
-fn last_in(path: &Path) -> Last {
+fn last_in(path: &Path) -> LastTexts {
     let read_line = CLAUDE_CODE.transcript_line.unwrap();
     last_messages(path, |line| read_line(line, StopScope::Turn))
 }
@@ -16,16 +16,16 @@ fn message(kind: &str, content: &str) -> String {
     format!("{{\"type\":\"{kind}\",\"message\":{{\"content\":{content}}}}}\n")
 }
 
-fn read(text: &[u8]) -> Last {
+fn read(text: &[u8]) -> LastTexts {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("t.jsonl");
     fs::write(&file, text).unwrap();
     last_in(&file)
 }
 
-fn messages(user: &str, assistant: &str) -> Last {
+fn messages(user: &str, assistant: &str) -> LastTexts {
     let is_answered = !assistant.is_empty();
-    Last { user: user.into(), assistant: assistant.into(), is_answered }
+    LastTexts { user: user.into(), assistant: assistant.into(), is_answered }
 }
 
 #[test]
@@ -41,8 +41,8 @@ fn tools_side_chains_and_nonsense_are_passed_over() {
         + "{\"type\":\"user\",\"isMeta\":true,\"message\":{\"content\":\"meta\"}}\n"
         + "not json\n\n{\"type\":\"assistant\"}\n{\"type\":\"assis";
     assert_eq!(read(text.as_bytes()), messages("fix \"it\"", "Done.\nBye."));
-    assert_eq!(read(b""), Last::default());
-    assert_eq!(read(b"\xff\xfe\n\n\n"), Last::default());
+    assert_eq!(read(b""), LastTexts::default());
+    assert_eq!(read(b"\xff\xfe\n\n\n"), LastTexts::default());
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn the_answer_of_a_private_turn_is_not_taken_for_a_later_one() {
     let later = message("user", "\"go on\"") + &message("assistant", "[{\"type\":\"tool_use\"}]");
     assert_eq!(read((secret + &later).as_bytes()), messages("go on", ""));
     let public = message("user", "\"hi\"") + &message("assistant", "\"hello\"");
-    let earlier = Last { is_answered: false, ..messages("go on", "hello") };
+    let earlier = LastTexts { is_answered: false, ..messages("go on", "hello") };
     assert_eq!(read((public + &later).as_bytes()), earlier);
 }
 
@@ -83,7 +83,7 @@ fn lines_across_blocks_are_read_whole_and_behind_the_bound_nothing() {
     let mut text = before + &noise;
     assert_eq!(read(text.as_bytes()), messages("u", &long));
     text.push_str(&"y".repeat(BYTES_MAX));
-    assert_eq!(read(text.as_bytes()), Last::default());
+    assert_eq!(read(text.as_bytes()), LastTexts::default());
 }
 
 fn parts_of(text: &str, prompt_id: &str) -> Vec<TurnPart> {
@@ -165,6 +165,6 @@ fn what_is_no_file_is_not_waited_for() {
     let pipe = dir.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for path in [dir.path(), &pipe, Path::new("/dev/zero"), Path::new("/nowhere")] {
-        assert_eq!(last_in(path), Last::default());
+        assert_eq!(last_in(path), LastTexts::default());
     }
 }

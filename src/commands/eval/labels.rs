@@ -22,14 +22,14 @@ pub(super) struct Labels {
 pub(super) struct Recall {
     pub(super) session: String,
     #[serde(default)]
-    pub(super) wanted: Vec<Wanted>,
+    pub(super) wanted: Vec<WantedMemory>,
     #[serde(default)]
     pub(super) false_if_said: Vec<FalseStatement>,
 }
 
 /// A thing worth remembering. One memory must match all patterns.
 #[derive(Debug, Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct WantedMemory {
     pub(super) kind: String,
     #[serde(default)]
     pub(super) text: String,

@@ -10,7 +10,7 @@ use claude_mem_events::{Envelope, Event, Id, MemoryAdded, Project, Recorded, Seq
 use claude_mem_projections::{Store, search::Kind};
 use serde::Serialize;
 
-use super::set::{Document, EvalQuery, Set};
+use super::set::{Document, EvalQuery, QuerySet};
 use crate::commands::index::embed;
 use claude_mem_core::{app::App, failure::Failure, paths::Paths, progress::Progress};
 use claude_mem_memory::{
@@ -38,7 +38,11 @@ const BATCH: usize = 1000;
 
 /// Indexes the documents in a temporary database, like any memory, and runs the queries. Vectors are kept in
 /// a folder, because making them takes minutes.
-pub(super) fn measure(user: &App, set: &Set, vectors: Option<&Path>) -> Result<Figures, Failure> {
+pub(super) fn measure(
+    user: &App,
+    set: &QuerySet,
+    vectors: Option<&Path>,
+) -> Result<Figures, Failure> {
     let store = load(&set.documents)?;
     let data = vectors.map_or_else(|| user.paths.data.join("none"), |dir| dir.join(&set.name));
     let paths = Paths { home: user.paths.home.clone(), data };

@@ -14,7 +14,7 @@ use labels::Labels;
 use measure::{Figures, measure};
 use score::Score;
 use sessions::{DistillOptions, Sessions};
-use set::Set;
+use set::QuerySet;
 
 use super::table::{Column, Table};
 use claude_mem_core::{app::App, failure::Failure, settings::ProviderName};
@@ -69,7 +69,7 @@ impl Eval {
             return self.score(app, sessions, labels);
         }
         let sets = match (&self.docs, &self.queries) {
-            (Some(docs), Some(queries)) => vec![Set::read(docs, queries)?],
+            (Some(docs), Some(queries)) => vec![QuerySet::read(docs, queries)?],
             _ => own::sets(&store::read_folded(app)?, app)?,
         };
         let mut figures = Vec::new();

@@ -8,7 +8,7 @@ use claude_mem_projections::{
     search::{Kind, MemoryId, Order, Search},
 };
 
-use super::set::{Document, EvalQuery, Set};
+use super::set::{Document, EvalQuery, QuerySet};
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_memory::resolve::current_project;
 
@@ -17,7 +17,7 @@ const QUERIES_MAX: usize = 500;
 const MEMORIES_MAX: usize = 20_000;
 
 /// Titles against texts, facts against the rest, commits against sessions, prompts against what was fetched.
-pub(super) fn sets(store: &Store, app: &App) -> Result<Vec<Set>, Failure> {
+pub(super) fn sets(store: &Store, app: &App) -> Result<Vec<QuerySet>, Failure> {
     let observations = all(store, Kind::Observation, None)?;
     let here = Some(current_project(app).key);
     let worked =
@@ -44,8 +44,8 @@ fn all(store: &Store, kind: Kind, project: Option<String>) -> Result<Vec<MemoryD
     Ok(store.details(&names)?)
 }
 
-fn titles(memories: &[MemoryDetails]) -> Set {
-    let mut set = Set { name: "titles".into(), ..Set::default() };
+fn titles(memories: &[MemoryDetails]) -> QuerySet {
+    let mut set = QuerySet { name: "titles".into(), ..QuerySet::default() };
     for memory in memories {
         let MemoryBody::Observation { title: Some(title), .. } = &memory.body else { continue };
         let text = text(&memory.body, true);
@@ -56,8 +56,8 @@ fn titles(memories: &[MemoryDetails]) -> Set {
     set.thin_out()
 }
 
-fn facts(memories: &[MemoryDetails]) -> Set {
-    let mut set = Set { name: "facts".into(), ..Set::default() };
+fn facts(memories: &[MemoryDetails]) -> QuerySet {
+    let mut set = QuerySet { name: "facts".into(), ..QuerySet::default() };
     for memory in memories {
         let MemoryBody::Observation { title: Some(title), facts, .. } = &memory.body else {
             continue;
@@ -68,8 +68,8 @@ fn facts(memories: &[MemoryDetails]) -> Set {
 }
 
 /// A prompt, after which the assistant fetched memories of one project: those are what it needed.
-fn prompts(memories: &[MemoryDetails], fetched: &[FetchedAfter]) -> Set {
-    let mut set = Set { name: "prompts".into(), ..Set::default() };
+fn prompts(memories: &[MemoryDetails], fetched: &[FetchedAfter]) -> QuerySet {
+    let mut set = QuerySet { name: "prompts".into(), ..QuerySet::default() };
     if fetched.is_empty() {
         return set;
     }
@@ -88,7 +88,7 @@ fn prompts(memories: &[MemoryDetails], fetched: &[FetchedAfter]) -> Set {
     set.thin_out()
 }
 
-impl Set {
+impl QuerySet {
     fn add<'a>(
         &mut self,
         memory: &MemoryDetails,
@@ -193,8 +193,8 @@ fn sessions(memories: &[MemoryDetails]) -> Vec<Session> {
     sessions
 }
 
-fn commits(sessions: &[Session], log: &str) -> Set {
-    let mut set = Set { name: "commits".into(), ..Set::default() };
+fn commits(sessions: &[Session], log: &str) -> QuerySet {
+    let mut set = QuerySet { name: "commits".into(), ..QuerySet::default() };
     for line in log.lines() {
         let Some((time, subject)) = line.split_once('\t') else { continue };
         let Ok(time) = time.parse::<f64>() else { continue };

@@ -33,7 +33,7 @@ use claude_mem_core::{
 use claude_mem_distill::{self, RunOptions, prompts::adopt};
 use claude_mem_import::{self, From, Scope, Sink, transcript_files};
 use claude_mem_memory::{
-    context::{Moment, Recipient, Request, compose, for_prompt, rank_by_meaning},
+    context::{ContextMoment, Recipient, Request, compose, for_prompt, rank_by_meaning},
     memory_json::DetailsJson,
     resolve,
     search::{ProjectScope, SearchRequest, search},
@@ -201,7 +201,7 @@ impl Sessions {
         let (store, settings) = (&self.store, &self.app.settings);
         let project = resolve::project(&self.app, store, Some(project))?;
         let now = as_of.end(self.app.clock.now());
-        let moment = Moment::Start;
+        let moment = ContextMoment::Start;
         let request = Request {
             project: &project,
             now,

@@ -12,7 +12,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use claude_mem_core::failure::Failure;
 
 #[derive(Debug, Default)]
-pub(super) struct Set {
+pub(super) struct QuerySet {
     pub(super) name: String,
     pub(super) documents: Vec<Document>,
     pub(super) queries: Vec<EvalQuery>,
@@ -42,7 +42,7 @@ pub(super) struct EvalQuery {
     pub(super) gold: Vec<String>,
 }
 
-impl Set {
+impl QuerySet {
     /// Reads documents and queries, one JSON object per line.
     pub(super) fn read(documents: &Path, queries: &Path) -> Result<Self, Failure> {
         let folder = documents.parent().and_then(Path::file_name);

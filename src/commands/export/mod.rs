@@ -17,7 +17,7 @@ use claude_mem_core::{
     failure::Failure,
     progress::{LogProgress, Progress},
     safe_text::write_json,
-    time_arg::Between,
+    time_arg::TimeRange,
     user_file::{Readers, UserFile},
 };
 use claude_mem_import::export::Exported;
@@ -36,7 +36,7 @@ pub(crate) struct Export {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    between: Between,
+    between: TimeRange,
     /// Only this project: its name, key or folder
     #[arg(long)]
     project: Option<String>,

@@ -11,7 +11,7 @@ use claude_mem_events::{EventItem, EventReader, Gap, Recorded, Seq};
 use claude_mem_log::{Item, Log as Segments, Options, maintain};
 use select::Selection;
 
-use claude_mem_core::{app::App, failure::Failure, time_arg::Between};
+use claude_mem_core::{app::App, failure::Failure, time_arg::TimeRange};
 
 /// Show recorded events
 ///
@@ -32,7 +32,7 @@ pub(crate) struct Log {
     #[arg(long, short)]
     follow: bool,
     #[command(flatten)]
-    between: Between,
+    between: TimeRange,
     /// Only this session; a prefix of its ID is enough
     #[arg(long)]
     session: Option<String>,

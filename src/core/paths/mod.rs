@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     environment::Environment,
-    os::{self, Making as _},
+    os::{self, CreateOptionsExt as _},
 };
 
 /// The directories of one user. They are created on the first write.

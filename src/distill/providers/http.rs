@@ -86,7 +86,7 @@ fn class(status: u16, error: &ErrorBody) -> (FailureClass, bool) {
     }
 }
 
-/// Anthropic reports an exhausted account with status 400, `OpenAI` with 429.
+/// Anthropic reports an exhausted account with status 400, OpenAI with 429.
 fn is_about_money(error: &ErrorBody) -> bool {
     error.kind.contains("billing")
         || error.kind.contains("insufficient_quota")

@@ -1,4 +1,4 @@
-//! Any endpoint with `OpenAI`'s chat completions API: `OpenRouter`, Ollama, vLLM, Gemini, `OpenAI`.
+//! Any endpoint with OpenAI's chat completions API: `OpenRouter`, Ollama, vLLM, Gemini, OpenAI.
 //! Stateless.
 
 use std::time::Instant;
@@ -59,7 +59,7 @@ impl Provider for OpenAi {
 }
 
 impl OpenAi {
-    /// `OpenAI`'s newer models reject `max_tokens`; no one else accepts the new name.
+    /// OpenAI's newer models reject `max_tokens`; no one else accepts the new name.
     fn body(&self, request: &Request) -> Value {
         let is_own = self.url.starts_with("https://api.openai.com/");
         let limit = if is_own { "max_completion_tokens" } else { "max_tokens" };

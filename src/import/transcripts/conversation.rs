@@ -4,7 +4,7 @@ use std::{borrow::Cow, path::Path};
 
 use claude_mem_events::SessionStarted;
 
-use super::turn::{Call, Each, Found, Habits, Outcome, Place, Turn, left_out};
+use super::turn::{Call, CaptureRules, Found, OnFound, Outcome, RowOrigin, Turn, left_out};
 use crate::sink::stable_id;
 use claude_mem_capture::{
     Refusal, Remarks, ToolUse,
@@ -20,12 +20,12 @@ pub(super) struct Conversation<'a> {
 }
 
 impl<'a> Conversation<'a> {
-    pub(super) fn new(file: &Path, habits: &'a Habits) -> Self {
+    pub(super) fn new(file: &Path, habits: &'a CaptureRules) -> Self {
         let transcript_path = file.to_string_lossy().into_owned();
         Self { transcript_path, turn: Turn::new(habits) }
     }
 
-    pub(super) fn row(&mut self, row: &Row<'_>, each: &mut Each<'_>) -> Result<(), Failure> {
+    pub(super) fn row(&mut self, row: &Row<'_>, each: &mut OnFound<'_>) -> Result<(), Failure> {
         match row.kind().as_ref() {
             "user" => self.user(row, each),
             "assistant" if row.is_api_error() => {
@@ -49,14 +49,14 @@ impl<'a> Conversation<'a> {
     }
 
     /// Ends the last turn.
-    pub(super) fn end(&mut self, each: &mut Each<'_>) -> Result<(), Failure> {
+    pub(super) fn end(&mut self, each: &mut OnFound<'_>) -> Result<(), Failure> {
         let open = |call_id: &str, call: Call| {
             (stable_id(call.time_us, &["transcript", "call", call_id]), call.tool)
         };
         self.turn.end(open, each)
     }
 
-    fn user(&mut self, row: &Row<'_>, each: &mut Each<'_>) -> Result<(), Failure> {
+    fn user(&mut self, row: &Row<'_>, each: &mut OnFound<'_>) -> Result<(), Failure> {
         let blocks = row.blocks();
         let results: Vec<_> = blocks.iter().filter(|block| block.kind() == "tool_result").collect();
         // With several results in one row, the hook payload of each is unknown.
@@ -91,7 +91,7 @@ impl<'a> Conversation<'a> {
         row: &Row<'_>,
         text: &str,
         prompt_id: &str,
-        each: &mut Each<'_>,
+        each: &mut OnFound<'_>,
     ) -> Result<(), Failure> {
         let Some(time_us) = row.time_us() else { return Ok(()) };
         let id = stable_id(time_us, &["transcript", &row.identity()]);
@@ -133,7 +133,7 @@ impl<'a> Conversation<'a> {
         }
         let Some(time_us) = row.time_us() else { return };
         let id = stable_id(time_us, &["transcript", "stop", &row.identity()]);
-        let place = Place {
+        let place = RowOrigin {
             agent_id: agent_id.into_owned().into(),
             agent_type: row.agent_type().into_owned().into(),
             ..own_place(row)
@@ -146,7 +146,7 @@ impl<'a> Conversation<'a> {
         row: &Row<'_>,
         result: &Block<'_>,
         hook_output: Option<&str>,
-        each: &mut Each<'_>,
+        each: &mut OnFound<'_>,
     ) -> Result<(), Failure> {
         let call_id = result.call_id();
         let Some(call) = self.turn.take_call(&call_id) else { return Ok(()) };
@@ -176,7 +176,7 @@ impl<'a> Conversation<'a> {
             prompt_id => prompt_id,
         };
         let (agent_id, agent_type) = (row.agent_id(), call.agent_type.into());
-        let place = Place { agent_id, agent_type, ..place(row) };
+        let place = RowOrigin { agent_id, agent_type, ..place(row) };
         let output = match result.is_error() {
             true => "",
             false => hook_output.unwrap_or(result.output()),
@@ -195,7 +195,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// The client compacted the conversation, and the session continued.
-    fn compaction(&mut self, row: &Row<'_>, each: &mut Each<'_>) -> Result<(), Failure> {
+    fn compaction(&mut self, row: &Row<'_>, each: &mut OnFound<'_>) -> Result<(), Failure> {
         let Some(time_us) = row.time_us() else { return Ok(()) };
         let make = || {
             let started = SessionStarted {
@@ -213,16 +213,16 @@ impl<'a> Conversation<'a> {
 }
 
 /// Where a row of the main conversation belongs.
-fn place<'r>(row: &'r Row<'_>) -> Place<'r> {
-    Place { cwd: row.cwd(), branch: row.branch(), ..Place::default() }
+fn place<'r>(row: &'r Row<'_>) -> RowOrigin<'r> {
+    RowOrigin { cwd: row.cwd(), branch: row.branch(), ..RowOrigin::default() }
 }
 
 /// The same, to be kept when the row is gone.
-fn own_place(row: &Row<'_>) -> Place<'static> {
-    Place {
+fn own_place(row: &Row<'_>) -> RowOrigin<'static> {
+    RowOrigin {
         cwd: row.cwd().into_owned().into(),
         branch: row.branch().into_owned().into(),
-        ..Place::default()
+        ..RowOrigin::default()
     }
 }
 

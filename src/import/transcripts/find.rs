@@ -104,7 +104,7 @@ fn gather(dir: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()> 
 
 /// The session and folder of a transcript, from its first rows.
 #[derive(Debug, Default)]
-pub(crate) struct Begin {
+pub(crate) struct TranscriptStart {
     pub id: String,
     pub cwd: String,
     time_us: u64,
@@ -112,9 +112,10 @@ pub(crate) struct Begin {
 }
 
 /// Reads the beginning of a transcript; nothing if no session is named there.
-pub(crate) fn begin_of(file: &Path) -> Option<Begin> {
+pub(crate) fn begin_of(file: &Path) -> Option<TranscriptStart> {
     let mut lines = Lines::open(file).ok()?;
-    let mut begin = Begin { is_aside: is_of_subagent(file), ..Begin::default() };
+    let mut begin =
+        TranscriptStart { is_aside: is_of_subagent(file), ..TranscriptStart::default() };
     while lines.read < BEGIN_BYTES_MAX {
         let Some(line) = lines.next().ok()? else { break };
         let text = line.bytes.map(String::from_utf8_lossy).unwrap_or_default();

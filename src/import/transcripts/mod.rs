@@ -17,7 +17,7 @@ use claude_mem_events::{Envelope, Event, Id};
 use claude_mem_projections::Store;
 use conversation::Conversation;
 use find::Recorded;
-use turn::{Found, Habits, Outcome};
+use turn::{CaptureRules, Found, Outcome};
 
 use crate::{
     From, cannot_read,
@@ -65,13 +65,13 @@ trait PastSession {
     fn cwd(&self) -> &str;
     /// The fields that a hook at its start would have had.
     fn started(&self) -> Event;
-    fn walk(&self, habits: &Habits, on: &mut On<'_>) -> Result<(), Failure>;
+    fn walk(&self, habits: &CaptureRules, on: &mut OnItem<'_>) -> Result<(), Failure>;
 }
 
-type On<'a> = dyn FnMut(Walked<'_>) -> Result<(), Failure> + 'a;
+type OnItem<'a> = dyn FnMut(SessionItem<'_>) -> Result<(), Failure> + 'a;
 
 /// An event found in a session, or the reason there is none.
-enum Walked<'a> {
+enum SessionItem<'a> {
     Found(Found<'a>),
     /// A line that cannot be used, and why.
     Refused(&'static str),
@@ -89,7 +89,7 @@ fn take_all(
 ) -> Result<(), Failure> {
     let mut home = Home::new(app);
     let skipped_tools = app.settings.get(&SKIP_TOOLS);
-    let habits = Habits { policy: home.policy, skipped_tools };
+    let habits = CaptureRules { policy: home.policy, skipped_tools };
     let progress = Progress::items("importing", sessions.len());
     for session in sessions {
         progress.advance(1);
@@ -139,22 +139,22 @@ fn take(
     sink: &mut Sink<'_>,
     session: &impl PastSession,
     mut envelope: Envelope,
-    habits: &Habits,
+    habits: &CaptureRules,
 ) -> Result<(), Failure> {
     let recorded = recorded_before(sink.store, &envelope, session, habits)?;
     let mut is_begun = recorded.is_known;
     session.walk(habits, &mut |walked| {
         let found = match walked {
-            Walked::Found(found) => found,
-            Walked::Refused(reason) => {
+            SessionItem::Found(found) => found,
+            SessionItem::Refused(reason) => {
                 sink.refuse(reason);
                 return Ok(());
             }
-            Walked::Damaged(what) => {
+            SessionItem::Damaged(what) => {
                 sink.report.damage.push(what);
                 return Ok(());
             }
-            Walked::Read(bytes) => {
+            SessionItem::Read(bytes) => {
                 sink.report.bytes += bytes;
                 return Ok(());
             }
@@ -193,28 +193,28 @@ impl PastSession for Recorded {
         self.start_event()
     }
 
-    fn walk(&self, habits: &Habits, on: &mut On<'_>) -> Result<(), Failure> {
+    fn walk(&self, habits: &CaptureRules, on: &mut OnItem<'_>) -> Result<(), Failure> {
         for file in &self.files {
             let mut conversation = Conversation::new(file, habits);
             let read = read_rows(file, |line| match line {
-                Ok(row) => conversation.row(row, &mut |found| on(Walked::Found(found))),
-                Err(reason) => on(Walked::Refused(reason)),
+                Ok(row) => conversation.row(row, &mut |found| on(SessionItem::Found(found))),
+                Err(reason) => on(SessionItem::Refused(reason)),
             });
             match read {
-                Ok(bytes) => on(Walked::Read(bytes))?,
+                Ok(bytes) => on(SessionItem::Read(bytes))?,
                 Err(Problem::Ours(failure)) => return Err(failure),
                 Err(Problem::File(error)) => {
-                    on(Walked::Damaged(format!("{}: {error}", file.display())))?;
+                    on(SessionItem::Damaged(format!("{}: {error}", file.display())))?;
                 }
             }
-            conversation.end(&mut |found| on(Walked::Found(found)))?;
+            conversation.end(&mut |found| on(SessionItem::Found(found)))?;
         }
         Ok(())
     }
 }
 
 /// The events of a session from elsewhere in the tables.
-struct Before {
+struct KnownEvents {
     /// Whether there is anything at all.
     is_known: bool,
     /// From when on hooks have recorded it, or another memory has remembered it.
@@ -226,17 +226,17 @@ fn recorded_before(
     store: &Store,
     envelope: &Envelope,
     session: &impl PastSession,
-    habits: &Habits,
-) -> Result<Before, Failure> {
+    habits: &CaptureRules,
+) -> Result<KnownEvents, Failure> {
     let known = store.events_of_session(&envelope.platform, session.id())?;
-    let mut before = Before { is_known: !known.is_empty(), hooks_from_us: u64::MAX };
+    let mut before = KnownEvents { is_known: !known.is_empty(), hooks_from_us: u64::MAX };
     if known.is_empty() {
         return Ok(before);
     }
     let mut ours: HashSet<Id> = HashSet::new();
     // Unreadable files are reported when they are imported.
     session.walk(habits, &mut |walked| {
-        if let Walked::Found(found) = walked {
+        if let SessionItem::Found(found) = walked {
             ours.insert(found.id);
         }
         Ok(())

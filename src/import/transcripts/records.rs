@@ -14,9 +14,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    On, PastSession, Walked, cannot_read, encoded_folder,
+    OnItem, PastSession, SessionItem, cannot_read, encoded_folder,
     find::{BEGIN_BYTES_MAX, transcript_files},
-    turn::{Habits, Place},
+    turn::{CaptureRules, RowOrigin},
     turns::Turns,
 };
 use crate::lines::{Line, Lines};
@@ -213,28 +213,29 @@ impl PastSession for Records<'_> {
         started.into()
     }
 
-    fn walk(&self, habits: &Habits, on: &mut On<'_>) -> Result<(), Failure> {
+    fn walk(&self, habits: &CaptureRules, on: &mut OnItem<'_>) -> Result<(), Failure> {
         for part in &self.parts {
-            let place = Place {
+            let place = RowOrigin {
                 cwd: (&self.begin.cwd).into(),
                 branch: (&self.begin.branch).into(),
                 agent_id: (&part.agent_id).into(),
-                ..Place::default()
+                ..RowOrigin::default()
             };
             let mut turns = Turns::new(self.past, self.client.name, place, habits);
             // The end of the session. Its rows come before it, in their order.
             let is_undated = matches!(self.past.form, PastForm::Undated { .. });
             let mut next_us = file_time_us(&part.place).saturating_sub(UNDATED_US);
-            let mut row = |line: &[u8], on: &mut On<'_>| {
+            let mut row = |line: &[u8], on: &mut OnItem<'_>| {
                 let Ok(timed) = serde_json::from_slice::<Timed>(line) else {
-                    return on(Walked::Refused("lines that are no JSON object"));
+                    return on(SessionItem::Refused("lines that are no JSON object"));
                 };
                 next_us += 1;
                 let of_file = is_undated.then_some(next_us);
                 let Some(time_us) = of_file.or_else(|| time_us(&timed.timestamp)) else {
                     return Ok(());
                 };
-                turns.row(time_us, (self.past.row)(line), &mut |found| on(Walked::Found(found)))
+                turns
+                    .row(time_us, (self.past.row)(line), &mut |found| on(SessionItem::Found(found)))
             };
             match self.source {
                 Source::OpenCode(database) => {
@@ -247,7 +248,7 @@ impl PastSession for Records<'_> {
                 }
                 Source::Files => each_line(&part.place, on, &mut row)?,
             }
-            turns.end(&mut |found| on(Walked::Found(found)))?;
+            turns.end(&mut |found| on(SessionItem::Found(found)))?;
         }
         Ok(())
     }
@@ -262,11 +263,11 @@ struct Timed {
     id: Value,
 }
 
-type EachLine<'a> = dyn FnMut(&[u8], &mut On<'_>) -> Result<(), Failure> + 'a;
+type EachLine<'a> = dyn FnMut(&[u8], &mut OnItem<'_>) -> Result<(), Failure> + 'a;
 
 /// Calls back with each complete line of a file.
-fn each_line(file: &Path, on: &mut On<'_>, each: &mut EachLine<'_>) -> Result<(), Failure> {
-    let damaged = |error: io::Error| Walked::Damaged(format!("{}: {error}", file.display()));
+fn each_line(file: &Path, on: &mut OnItem<'_>, each: &mut EachLine<'_>) -> Result<(), Failure> {
+    let damaged = |error: io::Error| SessionItem::Damaged(format!("{}: {error}", file.display()));
     let mut lines = match Lines::open(file) {
         Ok(lines) => lines,
         Err(error) => return on(damaged(error)),
@@ -274,7 +275,7 @@ fn each_line(file: &Path, on: &mut On<'_>, each: &mut EachLine<'_>) -> Result<()
     loop {
         match lines.next() {
             Ok(Some(Line { bytes: None, .. })) => {
-                on(Walked::Refused("lines that are too long"))?;
+                on(SessionItem::Refused("lines that are too long"))?;
             }
             // The client may still be writing the last one.
             Ok(Some(Line { bytes: Some(bytes), is_ended: true }))
@@ -283,14 +284,14 @@ fn each_line(file: &Path, on: &mut On<'_>, each: &mut EachLine<'_>) -> Result<()
                 each(bytes, on)?;
             }
             Ok(Some(_)) => {}
-            Ok(None) => return on(Walked::Read(lines.read)),
+            Ok(None) => return on(SessionItem::Read(lines.read)),
             Err(error) => return on(damaged(error)),
         }
     }
 }
 
 /// The lines of a journal, each in its newest version, at the place of its first.
-fn newest_rows(file: &Path, on: &mut On<'_>) -> Result<Vec<Vec<u8>>, Failure> {
+fn newest_rows(file: &Path, on: &mut OnItem<'_>) -> Result<Vec<Vec<u8>>, Failure> {
     let mut rows: Vec<Vec<u8>> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     each_line(file, on, &mut |line, _| {

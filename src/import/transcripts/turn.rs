@@ -13,7 +13,7 @@ use claude_mem_privacy::{Policy, redact_json, redact_text};
 
 /// Settings of the hooks.
 #[derive(Debug)]
-pub(super) struct Habits {
+pub(super) struct CaptureRules {
     pub(super) policy: Policy,
     pub(super) skipped_tools: Vec<String>,
 }
@@ -34,11 +34,11 @@ pub(super) enum Outcome<'a> {
     LeftOut(&'static str),
 }
 
-pub(super) type Each<'a> = dyn FnMut(Found<'_>) -> Result<(), Failure> + 'a;
+pub(super) type OnFound<'a> = dyn FnMut(Found<'_>) -> Result<(), Failure> + 'a;
 
 /// The origin of a row. Unknown fields are empty.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Place<'a> {
+pub(super) struct RowOrigin<'a> {
     pub(super) cwd: Cow<'a, str>,
     pub(super) branch: Cow<'a, str>,
     /// Unless a subagent wrote it, empty.
@@ -59,7 +59,7 @@ pub(super) struct Call {
 /// The state of the turn.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
-    habits: &'a Habits,
+    habits: &'a CaptureRules,
     /// The client's id of the turn; empty if it has none.
     pub(super) prompt_id: String,
     /// Calls without a result so far.
@@ -68,25 +68,25 @@ pub(super) struct Turn<'a> {
     /// A turn was private: what the client sums up later may contain it.
     was_private: bool,
     /// The last message of the assistant, if no action followed.
-    last_words: Option<LastWords<'a>>,
+    last_words: Option<LastMessage<'a>>,
     /// Its other remarks.
     remarks: Remarks,
     /// The last row with a remark, in place of a last message that never came.
-    last_remark: Option<LastWords<'a>>,
+    last_remark: Option<LastMessage<'a>>,
 }
 
 #[derive(Debug)]
-struct LastWords<'a> {
+struct LastMessage<'a> {
     id: Id,
     text: String,
-    place: Place<'a>,
+    place: RowOrigin<'a>,
 }
 
 /// The turn, or the record, ends before the result.
 const NO_RESULT: &str = "without a result";
 
 impl<'a> Turn<'a> {
-    pub(super) fn new(habits: &'a Habits) -> Self {
+    pub(super) fn new(habits: &'a CaptureRules) -> Self {
         Self {
             habits,
             prompt_id: String::new(),
@@ -117,8 +117,8 @@ impl<'a> Turn<'a> {
         id: Id,
         text: &str,
         prompt_id: &str,
-        place: &Place<'_>,
-        each: &mut Each<'_>,
+        place: &RowOrigin<'_>,
+        each: &mut OnFound<'_>,
     ) -> Result<(), Failure> {
         let submitter = submitter(text);
         let redacted = redact_text(text, self.habits.policy);
@@ -146,8 +146,8 @@ impl<'a> Turn<'a> {
     }
 
     /// Text of the assistant: its last message unless an action follows.
-    pub(super) fn assistant_text(&mut self, id: Id, text: String, place: Place<'a>) {
-        self.last_words = Some(LastWords { id, text, place });
+    pub(super) fn assistant_text(&mut self, id: Id, text: String, place: RowOrigin<'a>) {
+        self.last_words = Some(LastMessage { id, text, place });
     }
 
     /// The assistant called a tool.
@@ -157,9 +157,9 @@ impl<'a> Turn<'a> {
     }
 
     /// Adds a remark. The id is that of the end of the turn if nothing follows.
-    pub(super) fn remark(&mut self, id: Id, place: Place<'a>, add: impl FnOnce(&mut Remarks)) {
+    pub(super) fn remark(&mut self, id: Id, place: RowOrigin<'a>, add: impl FnOnce(&mut Remarks)) {
         add(&mut self.remarks);
-        self.last_remark = Some(LastWords { id, text: String::new(), place });
+        self.last_remark = Some(LastMessage { id, text: String::new(), place });
     }
 
     /// Whether what the client sums up may contain a private turn.
@@ -177,8 +177,8 @@ impl<'a> Turn<'a> {
         &self,
         id: Id,
         used: &ToolUse<'_>,
-        place: &Place<'_>,
-        each: &mut Each<'_>,
+        place: &RowOrigin<'_>,
+        each: &mut OnFound<'_>,
     ) -> Result<(), Failure> {
         if let Some(reason) = self.reason(&used.tool) {
             return left_out(id, reason, each);
@@ -216,7 +216,7 @@ impl<'a> Turn<'a> {
     pub(super) fn end(
         &mut self,
         open: impl Fn(&str, Call) -> (Id, String),
-        each: &mut Each<'_>,
+        each: &mut OnFound<'_>,
     ) -> Result<(), Failure> {
         let mut calls: Vec<(String, Call)> = self.calls.drain().collect();
         calls.sort_by_key(|(id, call)| (call.time_us, id.clone()));
@@ -253,6 +253,10 @@ impl<'a> Turn<'a> {
 }
 
 /// A tool use that hooks would not have recorded.
-pub(super) fn left_out(id: Id, reason: &'static str, each: &mut Each<'_>) -> Result<(), Failure> {
+pub(super) fn left_out(
+    id: Id,
+    reason: &'static str,
+    each: &mut OnFound<'_>,
+) -> Result<(), Failure> {
     each(Found { what: "ToolUsed", id, branch: "", outcome: Outcome::LeftOut(reason) })
 }

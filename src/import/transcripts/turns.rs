@@ -1,6 +1,6 @@
 //! Reads the records of clients whose rows are parts of turns.
 
-use super::turn::{Call, Each, Habits, Place, Turn};
+use super::turn::{Call, CaptureRules, OnFound, RowOrigin, Turn};
 use crate::sink::stable_id;
 use claude_mem_capture::{Remarks, ToolUse, TurnPart, TurnRow, clients::past::PastSessions};
 use claude_mem_core::failure::Failure;
@@ -12,7 +12,7 @@ pub(super) struct Turns<'a> {
     past: &'a PastSessions,
     /// The name of the client.
     client: &'a str,
-    place: Place<'a>,
+    place: RowOrigin<'a>,
     turn: Turn<'a>,
 }
 
@@ -20,8 +20,8 @@ impl<'a> Turns<'a> {
     pub(super) fn new(
         past: &'a PastSessions,
         client: &'a str,
-        place: Place<'a>,
-        habits: &'a Habits,
+        place: RowOrigin<'a>,
+        habits: &'a CaptureRules,
     ) -> Self {
         Self { past, client, place, turn: Turn::new(habits) }
     }
@@ -30,7 +30,7 @@ impl<'a> Turns<'a> {
         &mut self,
         time_us: u64,
         row: TurnRow,
-        each: &mut Each<'_>,
+        each: &mut OnFound<'_>,
     ) -> Result<(), Failure> {
         match row {
             TurnRow::Other | TurnRow::Stopped => Ok(()),
@@ -51,7 +51,7 @@ impl<'a> Turns<'a> {
     }
 
     /// Ends the last turn.
-    pub(super) fn end(&mut self, each: &mut Each<'_>) -> Result<(), Failure> {
+    pub(super) fn end(&mut self, each: &mut OnFound<'_>) -> Result<(), Failure> {
         let (client, finish) = (self.client, self.past.finish);
         let open = |call_id: &str, call: Call| {
             let mut used = ToolUse { tool: call.tool.into(), ..ToolUse::default() };
@@ -61,7 +61,12 @@ impl<'a> Turns<'a> {
         self.turn.end(open, each)
     }
 
-    fn part(&mut self, time_us: u64, part: TurnPart, each: &mut Each<'_>) -> Result<(), Failure> {
+    fn part(
+        &mut self,
+        time_us: u64,
+        part: TurnPart,
+        each: &mut OnFound<'_>,
+    ) -> Result<(), Failure> {
         match part {
             TurnPart::AssistantText(text) if !text.trim().is_empty() => {
                 let id = self.id(time_us, &["stop", &text]);
@@ -98,7 +103,7 @@ impl<'a> Turns<'a> {
         time_us: u64,
         call_id: &str,
         result: ToolUse<'_>,
-        each: &mut Each<'_>,
+        each: &mut OnFound<'_>,
     ) -> Result<(), Failure> {
         let Some(call) = self.turn.take_call(call_id) else { return Ok(()) };
         let mut used = ToolUse {

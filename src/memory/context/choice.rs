@@ -12,7 +12,7 @@ use super::{
 
 /// A selected observation.
 #[derive(Debug)]
-pub(super) struct Chosen<'a> {
+pub(super) struct ChosenObservation<'a> {
     pub(super) memory: &'a ContextObservation,
     /// Its line on the page.
     pub(super) line: String,
@@ -44,7 +44,7 @@ const SHARE_LINES_MIN: usize = 4;
 /// The observations that are left to choose from.
 #[derive(Debug)]
 pub(super) struct Choice<'a> {
-    left: Vec<Chosen<'a>>,
+    left: Vec<ChosenObservation<'a>>,
     /// The weight of each name; 0 once the page shows it.
     weights: Vec<f64>,
     share_max: usize,
@@ -93,7 +93,7 @@ impl<'a> Choice<'a> {
             let line = line(memory, state);
             let (line_chars, line_units) = (line.chars().count(), units(&line));
             let score = score(memory, state, now_us);
-            Chosen { memory, line, line_chars, line_units, score, names }
+            ChosenObservation { memory, line, line_chars, line_units, score, names }
         });
         Self {
             left: left.collect(),
@@ -105,12 +105,12 @@ impl<'a> Choice<'a> {
 
     /// Removes and returns the one with the highest value per letter whose line is short enough. Names on
     /// the page add no value.
-    pub(super) fn take_best(&mut self, units_max: usize) -> Option<Chosen<'a>> {
-        let value = |one: &Chosen<'_>| {
+    pub(super) fn take_best(&mut self, units_max: usize) -> Option<ChosenObservation<'a>> {
+        let value = |one: &ChosenObservation<'_>| {
             let new: f64 = one.names.iter().map(|name| self.weights[*name]).sum();
             (one.score + NAME_SHARE * new) / (LINE_CHARS + one.line_chars as f64)
         };
-        let is_open = |one: &Chosen<'_>| {
+        let is_open = |one: &ChosenObservation<'_>| {
             sources(one.memory)
                 .all(|source| self.taken.get(&source).is_none_or(|taken| *taken < self.share_max))
         };
@@ -129,7 +129,7 @@ impl<'a> Choice<'a> {
     }
 
     /// Notes that the page shows this one.
-    pub(super) fn show(&mut self, one: &Chosen<'_>) {
+    pub(super) fn show(&mut self, one: &ChosenObservation<'_>) {
         for name in &one.names {
             self.weights[*name] = 0.0;
         }

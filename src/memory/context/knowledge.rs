@@ -6,7 +6,7 @@ use claude_mem_projections::ContextObservation;
 use jiff::tz::TimeZone;
 
 use super::{
-    choice::{Choice, Chosen},
+    choice::{Choice, ChosenObservation},
     commands,
     freshness::{FileState, Files},
     sheet::{ALL, Entry, Layout, Sheet, heading_units},
@@ -41,7 +41,7 @@ pub(super) fn add(
     let mut part = sheet.part(ALL);
     part.reserve(heading_units(TITLE));
     let year = layout.now.to_zoned(zone.clone()).year();
-    let mut lines: Vec<(Chosen<'_>, String)> = Vec::new();
+    let mut lines: Vec<(ChosenObservation<'_>, String)> = Vec::new();
     let mut days = HashSet::new();
     while lines.len() < layout.observations_max
         && part.left() > LINE_UNITS_MIN
@@ -71,7 +71,7 @@ pub(super) fn add(
     lines.sort_by_key(|(one, _)| std::cmp::Reverse((one.memory.at_us, one.memory.id)));
     let mut last = String::new();
     let mut entries = Vec::new();
-    for (Chosen { memory, line, .. }, day) in lines {
+    for (ChosenObservation { memory, line, .. }, day) in lines {
         if last != day {
             entries.push(Entry::plain(format!("{day}:")));
             last = day;

@@ -49,7 +49,7 @@ pub struct Request<'a> {
     pub project: &'a ProjectId,
     /// Now, or an earlier time to reconstruct the context of.
     pub now: jiff::Timestamp,
-    pub moment: Moment<'a>,
+    pub moment: ContextMoment<'a>,
     /// Only memories of sessions of this client.
     pub client: Option<&'a str>,
     /// Whether the client reads the files of Claude Code's auto memory itself.
@@ -62,7 +62,7 @@ pub struct Request<'a> {
 
 /// When a session gets its context.
 #[derive(Debug, Clone, Copy)]
-pub enum Moment<'a> {
+pub enum ContextMoment<'a> {
     /// At its start: everything.
     Start,
     /// When it is resumed: only what is new since it was last seen. Holds the client's id of the
@@ -85,8 +85,8 @@ pub fn compose(
     }
     let now_us = u64::try_from(request.now.as_microsecond()).unwrap_or(0);
     let since = match request.moment {
-        Moment::Start | Moment::Compacted { .. } => None,
-        Moment::Resumed(session) => match store.last_seen_us(session, now_us)? {
+        ContextMoment::Start | ContextMoment::Compacted { .. } => None,
+        ContextMoment::Resumed(session) => match store.last_seen_us(session, now_us)? {
             // A resumed session that we never recorded: it got no context before, and gets none
             // now.
             None => return Ok(None),
@@ -115,7 +115,7 @@ pub fn compose(
         full_count: settings.get(&CONTEXT_FULL_COUNT),
         tokens_max,
     };
-    if let Moment::Compacted { session, log } = request.moment
+    if let ContextMoment::Compacted { session, log } = request.moment
         && let Some(state) = store.session_state(session, now_us)?
         && state != SessionState::default()
     {

@@ -31,7 +31,7 @@ pub struct Condition {
 
 /// The matches of a condition.
 #[derive(Debug)]
-pub struct Meant {
+pub struct ForgetMatches {
     forgotten: Forgotten,
     /// Number of matching events.
     pub events: u64,
@@ -41,7 +41,7 @@ pub struct Meant {
     pub projects: BTreeSet<String>,
 }
 
-impl Meant {
+impl ForgetMatches {
     pub fn is_nothing(&self) -> bool {
         self.events == 0 && self.memories.is_empty()
     }
@@ -49,7 +49,7 @@ impl Meant {
 
 /// Finds the matches. Files and texts are resolved to events now: recording them would keep what
 /// should be forgotten.
-pub fn select(app: &App, store: &Store, condition: &Condition) -> Result<Meant, Failure> {
+pub fn select(app: &App, store: &Store, condition: &Condition) -> Result<ForgetMatches, Failure> {
     let mut forgotten = Forgotten {
         session: condition.session.clone().unwrap_or_default(),
         project: condition.project.clone().unwrap_or_default(),
@@ -88,14 +88,14 @@ pub fn select(app: &App, store: &Store, condition: &Condition) -> Result<Meant, 
     for name in would.memories {
         memories.extend(store.memory_source(name)?);
     }
-    Ok(Meant { forgotten, events: would.events, memories, projects })
+    Ok(ForgetMatches { forgotten, events: would.events, memories, projects })
 }
 
 /// Forgets the matches. Returns the id of the `Forgotten` event, for undo.
 pub fn forget_meant(
     app: &mut App,
     store: &mut Store,
-    meant: &Meant,
+    meant: &ForgetMatches,
     reason: &str,
 ) -> Result<Id, Failure> {
     let reason = redact_text(reason, redaction::policy(&app.settings)).text;

@@ -26,7 +26,7 @@ use claude_mem_privacy::redact_text;
 
 /// What would be forgotten.
 #[derive(Debug)]
-pub struct Taken {
+pub struct ForgetSelection {
     /// The memories named by the user.
     pub named: Vec<MemorySource>,
     /// Memories derived from them, forgotten as well.
@@ -34,7 +34,7 @@ pub struct Taken {
 }
 
 /// Resolves ids, and finds the memories derived from them.
-pub fn find(store: &Store, ids: &[MemoryId]) -> Result<Taken, Failure> {
+pub fn find(store: &Store, ids: &[MemoryId]) -> Result<ForgetSelection, Failure> {
     let mut named = Vec::new();
     let mut missing = Vec::new();
     for id in ids {
@@ -56,14 +56,14 @@ pub fn find(store: &Store, ids: &[MemoryId]) -> Result<Taken, Failure> {
             also.extend(if is_new { store.memory_source(name)? } else { None });
         }
     }
-    Ok(Taken { named, also })
+    Ok(ForgetSelection { named, also })
 }
 
 /// Forgets memories. Returns the id of the `Forgotten` event, for undo.
 pub fn forget(
     app: &mut App,
     store: &mut Store,
-    taken: &Taken,
+    taken: &ForgetSelection,
     reason: &str,
 ) -> Result<Id, Failure> {
     // An observation is one of several in a response. Everything else is forgotten with its event,

@@ -30,7 +30,7 @@ pub fn redact_json(raw: &str, policy: Policy) -> String {
     {
         return redact_json(&redacted, Policy { redact_personal: false, ..policy });
     }
-    let mut pass = Pass::new(raw, policy);
+    let mut pass = JsonPass::new(raw, policy);
     if pass.run().is_some() {
         return pass.finish();
     }
@@ -45,7 +45,7 @@ fn redact_other(raw: &str, policy: Policy) -> String {
     let mut out = String::new();
     write_string(&mut out, &redact_text(raw, policy).text);
     if out.len() > policy.total_bytes_max {
-        let mut rest = Rest { hash: Hasher::new(), bytes: out.len(), open: Vec::new() };
+        let mut rest = AfterLimit { hash: Hasher::new(), bytes: out.len(), open: Vec::new() };
         rest.hash.update(out.as_bytes());
         out.clear();
         close_early(&mut out, &rest);
@@ -53,7 +53,7 @@ fn redact_other(raw: &str, policy: Policy) -> String {
     out
 }
 
-struct Pass<'a> {
+struct JsonPass<'a> {
     raw: &'a str,
     policy: Policy,
     at: usize,
@@ -71,7 +71,7 @@ struct Pass<'a> {
     whole: usize,
     /// Set once the total limit is reached. Boxed, because a hash takes half a page and few values
     /// need one.
-    rest: Option<Box<Rest>>,
+    rest: Option<Box<AfterLimit>>,
     scratch: String,
 }
 
@@ -86,7 +86,7 @@ struct Names {
 }
 
 /// State after the total limit was reached.
-struct Rest {
+struct AfterLimit {
     hash: Hasher,
     bytes: usize,
     /// The brackets that were open then.
@@ -103,7 +103,7 @@ enum Expect {
     CommaOrEnd,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> JsonPass<'a> {
     fn new(raw: &'a str, policy: Policy) -> Self {
         Self {
             raw,
@@ -326,7 +326,7 @@ impl<'a> Pass<'a> {
                 self.whole = length;
                 return;
             }
-            let rest = Rest { hash: Hasher::new(), bytes: 0, open: self.open.clone() };
+            let rest = AfterLimit { hash: Hasher::new(), bytes: 0, open: self.open.clone() };
             self.rest = Some(Box::new(rest));
         }
         if length - self.whole > HASHED_AT_ONCE {
@@ -394,7 +394,7 @@ struct StringRead<'a> {
 }
 
 /// Writes the note about the cut, and closes the open brackets.
-fn close_early(out: &mut String, rest: &Rest) {
+fn close_early(out: &mut String, rest: &AfterLimit) {
     let mut note = String::new();
     clip::write_note(&mut note, rest.bytes, out.len() + rest.bytes, rest.hash.finalize());
     if !out.is_empty() && !out.ends_with(['[', '{']) {

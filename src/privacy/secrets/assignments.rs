@@ -9,11 +9,11 @@ use super::{
     Found,
     names::{Kind, kind_of},
     punctuation::{
-        CDATA_END, Sign, brackets, count_blanks, element_start, literal_prefix, quote_at,
+        CDATA_END, Operator, brackets, count_blanks, element_start, literal_prefix, quote_at,
         quoted_length, sign, starts_line, yaml_property,
     },
     rules::run,
-    values::{Written, secret_in},
+    values::{AssignmentSyntax, secret_in},
 };
 use crate::work;
 
@@ -35,7 +35,7 @@ pub(super) fn assignment(text: &[u8], at: usize) -> Option<Found> {
     let place = Place::after(text, start, end)?;
     let kind = kind_of(&text[start..end])?;
     let header = matches!(kind, Kind::Authorization | Kind::Cookie);
-    if header && place.written == Written::Bare {
+    if header && place.written == AssignmentSyntax::Bare {
         return None;
     }
     let place = Place { header, ..place };
@@ -56,7 +56,7 @@ fn is_arn(text: &[u8], start: usize, end: usize) -> bool {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Name {
     kind: Kind,
-    written: Written,
+    written: AssignmentSyntax,
 }
 
 impl Name {
@@ -65,7 +65,8 @@ impl Name {
         if !name.iter().all(|&byte| in_name(byte) || matches!(byte, b' ' | b':' | b'/' | b'$')) {
             return None;
         }
-        let written = if is_upper(name) { Written::Environment } else { Written::Quoted };
+        let written =
+            if is_upper(name) { AssignmentSyntax::Environment } else { AssignmentSyntax::Quoted };
         kind_of(name).map(|kind| Self { kind, written })
     }
 
@@ -113,7 +114,7 @@ fn in_name(byte: u8) -> bool {
 
 /// The position of a value, and what ends it.
 struct Place {
-    written: Written,
+    written: AssignmentSyntax,
     start: usize,
     /// The quotation mark around the value, and the number of backslashes before it.
     quote: Option<(u8, usize)>,
@@ -129,7 +130,7 @@ impl Place {
         if let Some(start) = element_start(text, name, end) {
             let blanks =
                 run(&text[start..text.len().min(start + 64)], |byte| byte.is_ascii_whitespace());
-            let (written, start) = (Written::Quoted, start + blanks);
+            let (written, start) = (AssignmentSyntax::Quoted, start + blanks);
             return Some(Self { written, start, quote: None, element: true, header: false });
         }
         let quoted_name = quote_at(&text[end..]).map_or(0, |(_, backslashes)| backslashes + 1);
@@ -137,17 +138,17 @@ impl Place {
         at += brackets(&text[at..], quoted_name > 0);
         let blanks = count_blanks(&text[at..]);
         let Some((sign, length)) = sign(&text[at + blanks..]) else {
-            let rest = Behind { text, name, end, at, blanks };
+            let rest = AfterName { text, name, end, at, blanks };
             return rest
                 .value_member(quoted_name > 0)
                 .or_else(|| rest.without_sign(quoted_name > 0));
         };
-        if sign == Sign::Comma {
-            let rest = Behind { text, name, end, at, blanks };
+        if sign == Operator::Comma {
+            let rest = AfterName { text, name, end, at, blanks };
             let value = at + blanks + length;
             return rest.value_member(quoted_name > 0).or_else(|| {
                 let value = value + count_blanks(&text[value..]);
-                let place = Self::at(text, value, Written::Listed);
+                let place = Self::at(text, value, AssignmentSyntax::Listed);
                 let is_listed = quoted_name > 0 || text[..name].ends_with(b"{:");
                 (is_listed && place.quote.is_some()).then_some(place)
             });
@@ -157,43 +158,43 @@ impl Place {
         let more_blanks = count_blanks(&text[at..]);
         let capitals = is_upper(&text[name..end]);
         let mut value = at + more_blanks;
-        if sign == Sign::Colon {
+        if sign == Operator::Colon {
             value += yaml_property(&text[value..]);
             value += bold(&text[value..]);
         }
-        let mut place = Self::at(text, value, Written::Loose);
-        if sign == Sign::Compares {
-            place.written = Written::Listed;
+        let mut place = Self::at(text, value, AssignmentSyntax::Loose);
+        if sign == Operator::Compares {
+            place.written = AssignmentSyntax::Listed;
             return place.quote.is_some().then_some(place);
         }
         place.written = match (tight && more_blanks == 0, place.quote.is_some()) {
-            (true, _) if capitals => Written::Environment,
-            (_, true) if capitals && quoted_name > 0 => Written::Environment,
-            (_, true) => Written::Quoted,
-            _ if sign == Sign::Default => return None,
-            (true, false) if text[name..].starts_with(b"--") => Written::Flag,
-            (true, false) => Written::Tight,
-            (false, false) => Written::Loose,
+            (true, _) if capitals => AssignmentSyntax::Environment,
+            (_, true) if capitals && quoted_name > 0 => AssignmentSyntax::Environment,
+            (_, true) => AssignmentSyntax::Quoted,
+            _ if sign == Operator::Default => return None,
+            (true, false) if text[name..].starts_with(b"--") => AssignmentSyntax::Flag,
+            (true, false) => AssignmentSyntax::Tight,
+            (false, false) => AssignmentSyntax::Loose,
         };
         if place.quote.is_none() {
             let is_dotted = text[name..end].contains(&b'.');
             let is_file = match sign {
-                Sign::Colon => place.written == Written::Loose,
-                _ => place.written == Written::Tight && is_dotted,
+                Operator::Colon => place.written == AssignmentSyntax::Loose,
+                _ => place.written == AssignmentSyntax::Tight && is_dotted,
             };
-            if sign == Sign::Colon
+            if sign == Operator::Colon
                 && let Some(below) = place.on_next_line(text, name)
             {
                 return Some(below);
             }
             if is_file && !capitals && place.fills_line(text, name) {
-                place.written = Written::Line;
+                place.written = AssignmentSyntax::Line;
             }
         }
         Some(place)
     }
 
-    fn at(text: &[u8], at: usize, written: Written) -> Self {
+    fn at(text: &[u8], at: usize, written: AssignmentSyntax) -> Self {
         let at = at + literal_prefix(&text[at..]);
         let quote = quote_at(&text[at..]);
         let mut start = at + quote.map_or(0, |(_, backslashes)| backslashes + 1);
@@ -234,7 +235,7 @@ impl Place {
             _ => value.len() < VALUE_BYTES_MAX,
         };
         let fits = indent > 0 && !value.is_empty() && is_value && starts_line(text, name);
-        let written = if mark == 0 { Written::Loose } else { Written::Quoted };
+        let written = if mark == 0 { AssignmentSyntax::Loose } else { AssignmentSyntax::Quoted };
         fits.then(|| Self { written, start: self.start + line + indent, ..*self })
     }
 
@@ -242,14 +243,14 @@ impl Place {
     fn is_type(&self, text: &[u8]) -> bool {
         let rest = &text[self.start..text.len().min(self.start + VALUE_BYTES_MAX)];
         let word = run(rest, |byte| byte.is_ascii_alphanumeric() || b"_:<>[]&".contains(&byte));
-        matches!(self.written, Written::Loose | Written::Line)
+        matches!(self.written, AssignmentSyntax::Loose | AssignmentSyntax::Line)
             && word > 0
             && rest[word..].starts_with(b" = ")
     }
 
     /// In `password: str = "…"`, the value after the type.
     fn behind_type(&self, text: &[u8]) -> Option<Self> {
-        if self.written != Written::Loose {
+        if self.written != AssignmentSyntax::Loose {
             return None;
         }
         quoted_behind_type(text, self.start)
@@ -293,13 +294,13 @@ impl Place {
         if self.header {
             return run(rest, in_header);
         }
-        if self.written == Written::Quoted && !self.element {
+        if self.written == AssignmentSyntax::Quoted && !self.element {
             let length = run(rest, |byte| !matches!(byte, b'\n' | b'\r'));
             return rest[..length].trim_ascii_end().len();
         }
         let ends: &[u8] = match self.written {
             _ if self.element => b"<\r\n",
-            Written::Environment => b"\"'`",
+            AssignmentSyntax::Environment => b"\"'`",
             _ => b"\"'`;,&|",
         };
         let is_end = |at: usize, byte: u8| {
@@ -344,12 +345,12 @@ fn quoted_behind_type(text: &[u8], start: usize) -> Option<Place> {
         return None;
     }
     let at = start + sign + 1;
-    let place = Place::at(text, at + count_blanks(&text[at..]), Written::Quoted);
+    let place = Place::at(text, at + count_blanks(&text[at..]), AssignmentSyntax::Quoted);
     place.quote.is_some().then_some(place)
 }
 
 /// What follows a name without a direct assignment.
-struct Behind<'a> {
+struct AfterName<'a> {
     text: &'a [u8],
     name: usize,
     end: usize,
@@ -358,7 +359,7 @@ struct Behind<'a> {
     blanks: usize,
 }
 
-impl Behind<'_> {
+impl AfterName<'_> {
     /// The member `value` next to the one with the name: `name="X" value="…"`, `{"name": "X",
     /// "value": "…"}`, the same in YAML, and `variable "X" { default = "…" }`.
     fn value_member(&self, is_quoted: bool) -> Option<Place> {
@@ -377,12 +378,13 @@ impl Behind<'_> {
             successors(self.next_member(self.at), next).take(members).find_map(is_value)?;
         let behind = behind + quote_at(&text[behind..]).map_or(0, |(_, slashes)| slashes + 1);
         let behind = behind + count_blanks(&text[behind..]);
-        let (_, sign) = sign(&text[behind..]).filter(|(sign, _)| *sign != Sign::Comma)?;
+        let (_, sign) = sign(&text[behind..]).filter(|(sign, _)| *sign != Operator::Comma)?;
         let start = behind + sign + count_blanks(&text[behind + sign..]);
-        let mut place = Place::at(text, start, Written::Loose);
+        let mut place = Place::at(text, start, AssignmentSyntax::Loose);
         if place.quote.is_some() {
             let capitals = is_upper(&text[self.name..self.end]);
-            place.written = if capitals { Written::Environment } else { Written::Quoted };
+            place.written =
+                if capitals { AssignmentSyntax::Environment } else { AssignmentSyntax::Quoted };
         }
         Some(place)
     }
@@ -420,12 +422,12 @@ impl Behind<'_> {
         let Self { text, name, end, at, blanks } = *self;
         match text.get(at) {
             Some(b'(') if !is_quoted => {
-                let place = Place::at(text, at + 1, Written::Listed);
+                let place = Place::at(text, at + 1, AssignmentSyntax::Listed);
                 return place.quote.is_some().then_some(place);
             }
             // `<entry key="password">…</entry>`
             Some(b'>') if is_quoted => {
-                let place = Place::at(text, at + 1, Written::Listed);
+                let place = Place::at(text, at + 1, AssignmentSyntax::Listed);
                 return Some(Place { start: at + 1, quote: None, element: true, ..place });
             }
             _ if is_quoted || blanks == 0 => return None,
@@ -435,15 +437,19 @@ impl Behind<'_> {
         let rest = &text[value..];
         if let Some(option) = VALUE_OPTIONS.iter().find(|option| rest.starts_with(option)) {
             let value = value + option.len();
-            return Some(Place::at(text, value + count_blanks(&text[value..]), Written::Flag));
+            return Some(Place::at(
+                text,
+                value + count_blanks(&text[value..]),
+                AssignmentSyntax::Flag,
+            ));
         }
         let is_quoted_value = quote_at(rest).is_some_and(|(quote, _)| quote != b'`');
         let written = match &text[name..end] {
-            [b'-', b'-', ..] => Some(Written::Flag),
-            [b'-', _, _, ..] | b"requirepass" => Some(Written::Tight),
-            b"PASSWORD" if is_quoted_value => Some(Written::Quoted),
-            _ if sets_variable(&text[..name]) => Some(Written::Tight),
-            _ if is_quoted_value => Some(Written::Listed),
+            [b'-', b'-', ..] => Some(AssignmentSyntax::Flag),
+            [b'-', _, _, ..] | b"requirepass" => Some(AssignmentSyntax::Tight),
+            b"PASSWORD" if is_quoted_value => Some(AssignmentSyntax::Quoted),
+            _ if sets_variable(&text[..name]) => Some(AssignmentSyntax::Tight),
+            _ if is_quoted_value => Some(AssignmentSyntax::Listed),
             _ => None,
         };
         if let Some(written) = written {
@@ -452,12 +458,16 @@ impl Behind<'_> {
         if let Some(words) = words_before_value(rest) {
             let value = value + words;
             let value = value + usize::from(text.get(value) == Some(&b':'));
-            return Some(Place::at(text, value + count_blanks(&text[value..]), Written::Spoken));
+            return Some(Place::at(
+                text,
+                value + count_blanks(&text[value..]),
+                AssignmentSyntax::Spoken,
+            ));
         }
         let is_type =
             rest.first().is_some_and(|byte| byte.is_ascii_alphabetic() || b"*[".contains(byte));
         let typed = if is_type { quoted_behind_type(text, value) } else { None };
-        typed.or_else(|| Some(Place::at(text, value + separator(rest), Written::Bare)))
+        typed.or_else(|| Some(Place::at(text, value + separator(rest), AssignmentSyntax::Bare)))
     }
 }
 

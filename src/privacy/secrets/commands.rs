@@ -23,7 +23,7 @@ const VALUE_BYTES_MAX: usize = 256;
 
 /// The kind of value of an option.
 #[derive(Clone, Copy, PartialEq)]
-enum Takes {
+enum OptionValue {
     /// `me:password`
     Login,
     /// `me%password`
@@ -39,50 +39,54 @@ enum Takes {
 /// An option with a secret value, and its commands.
 struct Login {
     letter: u8,
-    takes: Takes,
+    takes: OptionValue,
     commands: &'static [&'static str],
 }
 
 const OPTIONS: &[Login] = &[
-    Login { letter: b'u', takes: Takes::Login, commands: &["curl"] },
-    Login { letter: b'U', takes: Takes::Login, commands: &["curl"] },
+    Login { letter: b'u', takes: OptionValue::Login, commands: &["curl"] },
+    Login { letter: b'U', takes: OptionValue::Login, commands: &["curl"] },
     Login {
         letter: b'U',
-        takes: Takes::SambaLogin,
+        takes: OptionValue::SambaLogin,
         commands: &["smbclient", "rpcclient", "smbmap"],
     },
-    Login { letter: b'b', takes: Takes::Cookies, commands: &["curl"] },
-    Login { letter: b'a', takes: Takes::Login, commands: &["http", "https", "xh", "xhs"] },
-    Login { letter: b'a', takes: Takes::Password, commands: &["redis-cli", "valkey-cli"] },
+    Login { letter: b'b', takes: OptionValue::Cookies, commands: &["curl"] },
+    Login { letter: b'a', takes: OptionValue::Login, commands: &["http", "https", "xh", "xhs"] },
+    Login { letter: b'a', takes: OptionValue::Password, commands: &["redis-cli", "valkey-cli"] },
     Login {
         letter: b'p',
-        takes: Takes::GluedPassword,
+        takes: OptionValue::GluedPassword,
         commands: &["mysql", "mysqldump", "mysqladmin", "mysqlimport", "mariadb"],
     },
     Login {
         letter: b'p',
-        takes: Takes::GluedPassword,
+        takes: OptionValue::GluedPassword,
         commands: &["mariadb-dump", "mycli", "7z", "7za", "sshpass"],
     },
     Login {
         letter: b'p',
-        takes: Takes::Password,
+        takes: OptionValue::Password,
         commands: &["sshpass", "mongosh", "mongo", "mongodump", "mongorestore"],
     },
     Login {
         letter: b'p',
-        takes: Takes::Password,
+        takes: OptionValue::Password,
         commands: &["docker login", "podman login", "az login", "oc login", "cf login", "useradd"],
     },
     Login {
         letter: b'p',
-        takes: Takes::Password,
+        takes: OptionValue::Password,
         commands: &["cqlsh", "twine", "nxc", "crackmapexec", "registry login"],
     },
-    Login { letter: b'P', takes: Takes::Password, commands: &["zip", "unzip", "sqlcmd", "bcp"] },
+    Login {
+        letter: b'P',
+        takes: OptionValue::Password,
+        commands: &["zip", "unzip", "sqlcmd", "bcp"],
+    },
     Login {
         letter: b'w',
-        takes: Takes::Password,
+        takes: OptionValue::Password,
         commands: &["ldapsearch", "ldapmodify", "ldapadd", "ldapwhoami", "vsql"],
     },
 ];
@@ -95,14 +99,14 @@ pub(super) fn option(text: &[u8], at: usize) -> Option<Found> {
     let value = value + run(&text[value..text.len().min(value + 8)], |byte| byte == b'\\');
     let quote = text.get(value).copied().filter(|byte| matches!(byte, b'"' | b'\''));
     let start = value + usize::from(quote.is_some());
-    let secret = |takes: Takes| match takes {
-        Takes::Login => behind_sign(text, start, quote, b':'),
-        Takes::SambaLogin => behind_sign(text, start, quote, b'%'),
-        Takes::Password if blanks > 0 => password(text, start, quote),
-        Takes::GluedPassword if blanks == 0 => password(text, start, quote),
-        Takes::Password | Takes::GluedPassword => None,
+    let secret = |takes: OptionValue| match takes {
+        OptionValue::Login => behind_sign(text, start, quote, b':'),
+        OptionValue::SambaLogin => behind_sign(text, start, quote, b'%'),
+        OptionValue::Password if blanks > 0 => password(text, start, quote),
+        OptionValue::GluedPassword if blanks == 0 => password(text, start, quote),
+        OptionValue::Password | OptionValue::GluedPassword => None,
         // Cookies may extend to the end of the text: they are read once the command is known.
-        Takes::Cookies => {
+        OptionValue::Cookies => {
             let name = &text[start..text.len().min(start + COOKIE_NAME_BYTES_MAX)];
             let name = &name[..run(name, |byte| in_word(byte) || b"$%".contains(&byte))];
             let has_value = !name.is_empty() && text.get(start + name.len()) == Some(&b'=');
@@ -112,7 +116,7 @@ pub(super) fn option(text: &[u8], at: usize) -> Option<Found> {
     let is_possible = |login: &&Login| login.letter == letter && secret(login.takes).is_some();
     let possible: Vec<&Login> = OPTIONS.iter().filter(is_possible).collect();
     match command_before(text, at, &possible)?.takes {
-        Takes::Cookies => cookies(text, start),
+        OptionValue::Cookies => cookies(text, start),
         takes => secret(takes),
     }
 }

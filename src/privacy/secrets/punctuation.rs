@@ -11,7 +11,7 @@ const BYTES_OF: &[u8] = b"[]byte(";
 
 /// What is between a name and its value.
 #[derive(PartialEq, Clone, Copy)]
-pub(super) enum Sign {
+pub(super) enum Operator {
     Colon,
     Equals,
     /// `name || "value"`: a default.
@@ -23,22 +23,22 @@ pub(super) enum Sign {
 }
 
 /// The assignment operator and its length. Not `==`, `::` or `://`.
-pub(super) fn sign(rest: &[u8]) -> Option<(Sign, usize)> {
+pub(super) fn sign(rest: &[u8]) -> Option<(Operator, usize)> {
     match rest {
-        [b'=', b'=', b'=', ..] => Some((Sign::Compares, 3)),
-        [b'=', b'=', ..] => Some((Sign::Compares, 2)),
-        [b':', b':', b':', b'=', ..] => Some((Sign::Equals, 4)),
+        [b'=', b'=', b'=', ..] => Some((Operator::Compares, 3)),
+        [b'=', b'=', ..] => Some((Operator::Compares, 2)),
+        [b':', b':', b':', b'=', ..] => Some((Operator::Equals, 4)),
         [b':', b':', b'=', ..] | [b'|', b'|', b'=', ..] | [b'?', b'?', b'=', ..] => {
-            Some((Sign::Equals, 3))
+            Some((Operator::Equals, 3))
         }
         [b':', b':' | b'/', ..] | [b'=', b'~', ..] => None,
         [b':' | b'.' | b'?' | b'+', b'=', ..] | [b'=', b'>', ..] | [b'<', b'-', ..] => {
-            Some((Sign::Equals, 2))
+            Some((Operator::Equals, 2))
         }
-        [b'|', b'|', ..] | [b'?', b'?', ..] => Some((Sign::Default, 2)),
-        [b'=', ..] => Some((Sign::Equals, 1)),
-        [b':', ..] => Some((Sign::Colon, 1)),
-        [b',', ..] => Some((Sign::Comma, 1)),
+        [b'|', b'|', ..] | [b'?', b'?', ..] => Some((Operator::Default, 2)),
+        [b'=', ..] => Some((Operator::Equals, 1)),
+        [b':', ..] => Some((Operator::Colon, 1)),
+        [b',', ..] => Some((Operator::Comma, 1)),
         _ => None,
     }
 }

@@ -304,7 +304,7 @@ pub(super) fn base64_pem(text: &[u8], at: usize) -> Option<Found> {
     plausible.then(|| Found { start: at, end: at + run(&text[at..], base64), rule: "private-key" })
 }
 
-/// A `PuTTY` key file, whose private lines follow the public ones.
+/// A PuTTY key file, whose private lines follow the public ones.
 pub(super) fn putty_key(text: &[u8], at: usize) -> Option<Found> {
     const FILE_BYTES_MAX: usize = 2 << 10;
     const LINES: &[u8] = b"Private-Lines:";

@@ -14,7 +14,7 @@ use super::{
 
 /// The syntax of an assignment, which determines how much the value must look like a secret.
 #[derive(Debug, PartialEq, Clone, Copy)]
-pub(super) enum Written {
+pub(super) enum AssignmentSyntax {
     /// `NAME=value` with the name in capitals: an environment variable, whose value is literal.
     Environment,
     /// `name: "value"`: a string literal.
@@ -149,7 +149,7 @@ const BEGINNINGS: &[&str] = &[
 /// The range of the value at `start..end` to redact, for a name of this kind.
 pub(super) fn secret_in(
     kind: Kind,
-    written: Written,
+    written: AssignmentSyntax,
     text: &[u8],
     start: usize,
     end: usize,
@@ -250,19 +250,23 @@ fn is_reference(value: &[u8]) -> bool {
     }
 }
 
-fn is_plausible(kind: Kind, written: Written, value: &[u8]) -> bool {
+fn is_plausible(kind: Kind, written: AssignmentSyntax, value: &[u8]) -> bool {
     match kind {
         Kind::Password => is_password(written, value),
         Kind::MaybePassword => {
-            !matches!(written, Written::Loose | Written::Line | Written::Bare)
-                && is_random(value, 6)
+            !matches!(
+                written,
+                AssignmentSyntax::Loose | AssignmentSyntax::Line | AssignmentSyntax::Bare
+            ) && is_random(value, 6)
                 && !is_path(value)
                 && !is_code(value)
                 && !value.contains(&b'/')
         }
         Kind::AnyKey => match written {
-            Written::Environment => is_random(value, 16) && !is_path(value) && !is_sample(value),
-            Written::Quoted => value.len() >= 24 && is_generated_key(value),
+            AssignmentSyntax::Environment => {
+                is_random(value, 16) && !is_path(value) && !is_sample(value)
+            }
+            AssignmentSyntax::Quoted => value.len() >= 24 && is_generated_key(value),
             _ => false,
         },
         Kind::AwsSecretKey => is_random(value, 16) && !is_sample(value),
@@ -293,25 +297,29 @@ fn is_generated_key(value: &[u8]) -> bool {
 
 /// Whether the value in a sentence or a command can be a password.
 pub(super) fn is_spoken_secret(value: &[u8], quoted: bool) -> bool {
-    let written = if quoted { Written::Quoted } else { Written::Loose };
+    let written = if quoted { AssignmentSyntax::Quoted } else { AssignmentSyntax::Loose };
     !is_placeholder(value) && is_password(written, value)
 }
 
-fn is_password(written: Written, value: &[u8]) -> bool {
+fn is_password(written: AssignmentSyntax, value: &[u8]) -> bool {
     let letters = value.iter().all(u8::is_ascii_alphabetic);
     match written {
-        Written::Environment | Written::Flag => {
+        AssignmentSyntax::Environment | AssignmentSyntax::Flag => {
             value.len() >= 3 && !is_call(value) && !is_directory(value) && value[0] != b'-'
         }
-        Written::Quoted => value.len() >= 3 && !is_label(value) && !is_directory(value),
-        Written::Listed => {
+        AssignmentSyntax::Quoted => value.len() >= 3 && !is_label(value) && !is_directory(value),
+        AssignmentSyntax::Listed => {
             is_random(value, 6) && !is_label(value) && !is_path(value) && kind_of(value).is_none()
         }
-        Written::Line => is_password(Written::Loose, value) || is_plain_word(value),
-        Written::Spoken => is_random(value, 6) && !is_code(value) && !is_path(value),
-        Written::Bare => is_chosen(value),
-        Written::Tight => value.len() >= 4 && !letters && !is_code(value) && !is_identifier(value),
-        Written::Loose => {
+        AssignmentSyntax::Line => {
+            is_password(AssignmentSyntax::Loose, value) || is_plain_word(value)
+        }
+        AssignmentSyntax::Spoken => is_random(value, 6) && !is_code(value) && !is_path(value),
+        AssignmentSyntax::Bare => is_chosen(value),
+        AssignmentSyntax::Tight => {
+            value.len() >= 4 && !letters && !is_code(value) && !is_identifier(value)
+        }
+        AssignmentSyntax::Loose => {
             value.len() >= 6
                 && !letters
                 && !is_code(value)
@@ -336,27 +344,27 @@ fn is_plain_word(value: &[u8]) -> bool {
     value.len() >= BYTES_MIN && value.iter().all(u8::is_ascii_lowercase) && !is_label(value)
 }
 
-fn is_made_secret(written: Written, value: &[u8]) -> bool {
+fn is_made_secret(written: AssignmentSyntax, value: &[u8]) -> bool {
     let has_blank = value.iter().any(u8::is_ascii_whitespace);
     if is_path(value) || has_blank || is_sample(value) || is_version(value) {
         return false;
     }
     let long = value.len() >= 12;
     match written {
-        Written::Environment => value.len() >= 6 && !is_call(value) && !is_number(value),
-        Written::Quoted => {
+        AssignmentSyntax::Environment => value.len() >= 6 && !is_call(value) && !is_number(value),
+        AssignmentSyntax::Quoted => {
             is_random(value, 8)
                 || long && (is_mixed(value) || is_number(value) || looks_random(value))
         }
-        Written::Listed | Written::Spoken | Written::Bare => {
+        AssignmentSyntax::Listed | AssignmentSyntax::Spoken | AssignmentSyntax::Bare => {
             long && has_digit(value) && looks_random(value)
         }
-        Written::Tight | Written::Flag => {
+        AssignmentSyntax::Tight | AssignmentSyntax::Flag => {
             (is_random(value, 8) || long && looks_random(value))
                 && !is_code(value)
                 && !is_identifier(value)
         }
-        Written::Loose | Written::Line => {
+        AssignmentSyntax::Loose | AssignmentSyntax::Line => {
             let is_word = value.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
             (is_random(value, 16) && !is_word || long && looks_random(value))
                 && !is_code(value)

@@ -21,7 +21,7 @@ use super::{
 use claude_mem_capture::{ContextMax, project::ProjectId};
 use claude_mem_core::app::App;
 use claude_mem_memory::{
-    context::{Moment, Page, Request, compose},
+    context::{ContextMoment, Page, Request, compose},
     resolve::recorded_project,
 };
 
@@ -119,7 +119,7 @@ fn look(
     let request = Request {
         project: &project,
         now: app.clock.now(),
-        moment: Moment::Start,
+        moment: ContextMoment::Start,
         reads_auto_memory: false,
         client: params.client.as_deref().filter(|name| !name.trim().is_empty()),
         budget,

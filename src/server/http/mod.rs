@@ -71,7 +71,7 @@ pub(crate) async fn serve(
     connections::serve(listener, router(&state), shutdown).await
 }
 
-/// The `OpenAPI` description, collected from the routes.
+/// The OpenAPI description, collected from the routes.
 #[derive(OpenApi)]
 #[openapi(
     info(title = "claude-mem", description = "Memory of Claude Code sessions on this machine."),

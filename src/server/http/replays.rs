@@ -29,7 +29,8 @@ use super::{
 use crate::shared::{self, Shared};
 use claude_mem_core::{app::App, failure::Failure, settings::ProviderName};
 use claude_mem_distill::{
-    Overrides, Prepared, ReplayRequest, RunReport, concurrency, prompts::Instructions, take_lock,
+    Overrides, PreparedReplay, ReplayRequest, RunReport, concurrency, prompts::Instructions,
+    take_lock,
 };
 use claude_mem_memory::{
     resolve::{only_recorded_project, session, unknown_project},
@@ -184,7 +185,7 @@ async fn start(
             let log = store::open_log(app)?;
             store::fold(&mut store, &log)?;
             let request = request(app, &store, &body)?;
-            let prepared = Prepared::new(app, &store, &log, &request)
+            let prepared = PreparedReplay::new(app, &store, &log, &request)
                 .map_err(|failure| ApiError::unfit(&failure))?;
             let is_beyond_cap = prepared.is_beyond_cap(app, &store)?;
             let app = App::new(app.environment.clone(), app.paths.clone());
@@ -207,7 +208,7 @@ fn begin(
     state: &Arc<AppState>,
     app: App,
     store: Store,
-    prepared: Prepared,
+    prepared: PreparedReplay,
     is_limited: bool,
 ) -> Result<Replay, ApiError> {
     let replay = Replay {
@@ -257,7 +258,7 @@ fn work(
     run: &Run,
     mut app: App,
     mut store: Store,
-    mut prepared: Prepared,
+    mut prepared: PreparedReplay,
     is_limited: bool,
 ) -> Result<(), Failure> {
     if prepared.is_needed {
@@ -381,8 +382,8 @@ fn dollars(micros: u64) -> f64 {
 }
 
 impl Estimate {
-    fn of(prepared: &Prepared, is_beyond_cap: bool) -> Self {
-        let Prepared { estimate, prompt_set, .. } = prepared;
+    fn of(prepared: &PreparedReplay, is_beyond_cap: bool) -> Self {
+        let PreparedReplay { estimate, prompt_set, .. } = prepared;
         Self {
             events: prepared.events,
             events_to_ask: estimate.events,

@@ -18,7 +18,7 @@ use super::{
     state::AppState,
     time_params::time,
 };
-use crate::hit_table::{Within, hit_table};
+use crate::hit_table::{DayLayout, hit_table};
 use claude_mem_core::app::App;
 use claude_mem_memory::{
     memory_json::HitJson,
@@ -185,7 +185,7 @@ fn find(
         ..Results::default()
     };
     if is_text {
-        results.content = Some(vec![table(&found.hits, Within::File, results.hint.as_deref())]);
+        results.content = Some(vec![table(&found.hits, DayLayout::File, results.hint.as_deref())]);
     }
     if has_rows {
         let names: Vec<_> = found.hits.iter().map(|hit| hit.name).collect();
@@ -233,7 +233,7 @@ fn request(params: SearchParams, kinds: &[Kind]) -> Result<SearchRequest, ApiErr
 }
 
 /// Hits as a table, for a model.
-pub(super) fn table(hits: &[Hit], within: Within, hint: Option<&str>) -> Text {
+pub(super) fn table(hits: &[Hit], within: DayLayout, hint: Option<&str>) -> Text {
     let text = match hits.is_empty() {
         true => format!("No match: {}\n", hint.unwrap_or("there are no memories yet")),
         false => hit_table(hits, within),

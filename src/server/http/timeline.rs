@@ -14,7 +14,7 @@ use super::{
     search::{Text, table},
     state::AppState,
 };
-use crate::hit_table::Within;
+use crate::hit_table::DayLayout;
 use claude_mem_core::app::App;
 use claude_mem_memory::{
     memory_json::HitJson,
@@ -84,7 +84,7 @@ fn look(store: &Store, app: &App, params: TimelineParams) -> Result<TimelineResp
         return Err(ApiError::not_found(hint));
     }
     let is_text = params.format.as_deref() == Some("text");
-    let content = is_text.then(|| vec![table(&found.moments, Within::Day, None)]);
+    let content = is_text.then(|| vec![table(&found.moments, DayLayout::Day, None)]);
     let anchor = found.anchor.map(|name| name.to_string());
     let moments = found.moments.into_iter().map(HitJson::from).collect();
     Ok(TimelineResponse { anchor, moments, content })

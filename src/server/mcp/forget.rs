@@ -12,7 +12,7 @@ use super::{
 };
 use claude_mem_core::{failure::Failure, format};
 use claude_mem_memory::{
-    forget::{Taken, find, forget, lines},
+    forget::{ForgetSelection, find, forget, lines},
     store,
 };
 
@@ -70,7 +70,7 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
 }
 
 /// Valid for exactly these memories with their current text, until this process ends.
-fn confirmation(secret: [u8; 16], taken: &Taken) -> String {
+fn confirmation(secret: [u8; 16], taken: &ForgetSelection) -> String {
     let mut hash = Sha256::new_with_prefix(secret);
     for MemorySource { name, event, text, .. } in taken.named.iter().chain(&taken.also) {
         hash.update(format!("{name} {event} {}\n", text.len()));

@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_secs(2);
 
 /// Result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum LineRead {
     /// A line is in the buffer, without its end.
     Line,
     /// A line was too long, and was skipped.
@@ -28,17 +28,17 @@ pub(super) fn next(
     stream: &mut impl BufRead,
     buffer: &mut Vec<u8>,
     bytes_max: usize,
-) -> io::Result<Next> {
+) -> io::Result<LineRead> {
     buffer.clear();
     stream.by_ref().take(bytes_max as u64 + 1).read_until(b'\n', buffer)?;
     if buffer.pop_if(|last| *last == b'\n').is_some() {
-        return Ok(Next::Line);
+        return Ok(LineRead::Line);
     }
     if buffer.len() > bytes_max {
         stream.skip_until(b'\n')?;
-        return Ok(Next::TooLong);
+        return Ok(LineRead::TooLong);
     }
-    Ok(if buffer.is_empty() { Next::End } else { Next::Line })
+    Ok(if buffer.is_empty() { LineRead::End } else { LineRead::Line })
 }
 
 /// Stdin, until the client exits.
@@ -76,9 +76,9 @@ mod tests {
         let mut lines = Vec::new();
         loop {
             match next(&mut stream, &mut buffer, 8).unwrap() {
-                Next::Line => lines.push(String::from_utf8(buffer.clone()).unwrap()),
-                Next::TooLong => lines.push(format!("too long, {} kept", buffer.len())),
-                Next::End => return lines,
+                LineRead::Line => lines.push(String::from_utf8(buffer.clone()).unwrap()),
+                LineRead::TooLong => lines.push(format!("too long, {} kept", buffer.len())),
+                LineRead::End => return lines,
             }
         }
     }

@@ -25,7 +25,7 @@ use serde_json::{Value, json, value::RawValue};
 
 use claude_mem_core::NAME;
 use claude_mem_core::{app::App, failure::Failure};
-use lines::{Client, LINE_BYTES_MAX, Next};
+use lines::{Client, LINE_BYTES_MAX, LineRead};
 use message::{
     INVALID_PARAMS, Line, METHOD_NOT_FOUND, Message, PARSE_ERROR, Request, Response, RpcError,
 };
@@ -57,13 +57,13 @@ pub fn serve(app: &mut App) -> Result<(), Failure> {
     let mut line = Vec::new();
     loop {
         let answer = match lines::next(&mut client, &mut line, LINE_BYTES_MAX) {
-            Ok(Next::Line) if line.trim_ascii().is_empty() => None,
-            Ok(Next::Line) => server.respond(&line),
-            Ok(Next::TooLong) => {
+            Ok(LineRead::Line) if line.trim_ascii().is_empty() => None,
+            Ok(LineRead::Line) => server.respond(&line),
+            Ok(LineRead::TooLong) => {
                 let message = format!("the line is longer than {LINE_BYTES_MAX} bytes");
                 Some(written(&Response::new(None, Err(RpcError::new(PARSE_ERROR, message)))))
             }
-            Ok(Next::End) => return Ok(()),
+            Ok(LineRead::End) => return Ok(()),
             Err(error) => return Err(Failure::new(format!("stdin cannot be read: {error}"))),
         };
         if let Some(mut answer) = answer {

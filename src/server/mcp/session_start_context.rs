@@ -8,7 +8,7 @@ use super::{
 use claude_mem_capture::ContextMax;
 use claude_mem_core::failure::Failure;
 use claude_mem_memory::{
-    context::{Moment, Request, compose},
+    context::{ContextMoment, Request, compose},
     resolve, store,
 };
 
@@ -39,7 +39,7 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
     let request = Request {
         project: &project,
         now,
-        moment: Moment::Start,
+        moment: ContextMoment::Start,
         client: None,
         reads_auto_memory: false,
         budget,

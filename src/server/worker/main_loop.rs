@@ -49,7 +49,7 @@ struct MainLoop {
     settings: Option<SystemTime>,
     store: Store,
     distilling: DistillLoop,
-    seen: Option<Seen>,
+    seen: Option<LogState>,
     /// When to flush appended events.
     sync_at: Option<Instant>,
     /// When to plan again without a wake-up.
@@ -63,7 +63,7 @@ struct MainLoop {
 
 /// Observed state of the log.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
-struct Seen {
+struct LogState {
     active: Option<(u64, u64)>,
     spilled: Option<SystemTime>,
     /// Whether the database files were replaced.
@@ -179,10 +179,10 @@ impl MainLoop {
 
     /// Detects changes by the active segment, the spill directory, and the
     /// database files.
-    fn look(&self) -> Seen {
+    fn look(&self) -> LogState {
         let log = self.shared.paths.log();
         let spilled = fs::metadata(log.join("spill")).ok();
-        Seen {
+        LogState {
             active: os::inode_and_len(&log.join("active.log")).ok(),
             spilled: spilled.and_then(|found| found.modified().ok()),
             is_database_replaced: self.store.is_replaced() || self.store.is_wal_replaced(),

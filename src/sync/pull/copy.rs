@@ -20,7 +20,7 @@ use crate::ship::{
     remote_head::{self, Head},
 };
 use claude_mem_core::{
-    os::{self, Making as _},
+    os::{self, CreateOptionsExt as _},
     progress::Progress,
 };
 

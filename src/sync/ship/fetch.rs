@@ -18,7 +18,7 @@ use crate::ship::{
     remote::{Buffers, Remote},
     remote_head::{self, Fetched, Head},
 };
-use claude_mem_core::os::{FileExt as _, Making as _};
+use claude_mem_core::os::{CreateOptionsExt as _, FileExt as _};
 
 /// Parallel downloads: enough to keep network, disk and processor busy, few enough to limit memory.
 const PARTS_MAX: usize = 8;
@@ -29,7 +29,7 @@ const PIECE_BYTES: usize = 128 << 10;
 
 /// A segment whose parts arrive in any order.
 #[derive(Debug)]
-struct Draft {
+struct SegmentDownload {
     file: File,
     path: PathBuf,
     target: PathBuf,
@@ -38,7 +38,7 @@ struct Draft {
 }
 
 /// The bytes of a downloaded part, and an error text if it was skipped.
-type Arrived = (u64, Option<String>);
+type DownloadedPart = (u64, Option<String>);
 
 /// Downloads every segment that is not in `log` yet, and syncs it. With `salvage`, returns what
 /// could not be downloaded. `progress` gets the downloaded and the total bytes.
@@ -53,7 +53,8 @@ pub(super) async fn fetch_all(
     progress: impl Fn(u64, u64),
 ) -> Result<Vec<String>, Error> {
     let segments = head.segments();
-    let mut arrivals = Arrivals { done: 0, total: head.bytes(), lost: Vec::new(), progress };
+    let mut arrivals =
+        DownloadProgress { done: 0, total: head.bytes(), lost: Vec::new(), progress };
     let buffers = Buffers::default();
     let mut running = JoinSet::new();
     let mut result = Ok(());
@@ -88,22 +89,25 @@ pub(super) async fn fetch_all(
 }
 
 /// Counts what has arrived.
-struct Arrivals<P> {
+struct DownloadProgress<P> {
     done: u64,
     total: u64,
     lost: Vec<String>,
     progress: P,
 }
 
-impl<P: Fn(u64, u64)> Arrivals<P> {
-    async fn next(&mut self, running: &mut JoinSet<Result<Arrived, Error>>) -> Result<(), Error> {
+impl<P: Fn(u64, u64)> DownloadProgress<P> {
+    async fn next(
+        &mut self,
+        running: &mut JoinSet<Result<DownloadedPart, Error>>,
+    ) -> Result<(), Error> {
         if let Some(part) = running.join_next().await {
             self.arrived(part.map_err(|error| remote_head::stopped(&error))??);
         }
         Ok(())
     }
 
-    fn arrived(&mut self, (bytes, lost): Arrived) {
+    fn arrived(&mut self, (bytes, lost): DownloadedPart) {
         self.done += bytes;
         self.lost.extend(lost);
         (self.progress)(self.done, self.total);
@@ -111,7 +115,7 @@ impl<P: Fn(u64, u64)> Arrivals<P> {
 }
 
 /// A new draft; `None` if an earlier run completed the segment.
-async fn begin(segment: &Segment, log: &Path) -> Result<Option<Arc<Draft>>, Error> {
+async fn begin(segment: &Segment, log: &Path) -> Result<Option<Arc<SegmentDownload>>, Error> {
     let target = log.join(segment.file_name());
     let (there, hash, len) = (target.clone(), segment.hash, segment.bytes);
     let is_whole = segment.hash_bytes == segment.bytes
@@ -128,7 +132,7 @@ async fn begin(segment: &Segment, log: &Path) -> Result<Option<Arc<Draft>>, Erro
     let file = options.write(true).create(true).truncate(true).owner_only().open(&path);
     let file = file.map_err(|error| Error::io("write", &path, error))?;
     let parts_left = AtomicUsize::new(segment.parts.len());
-    let draft = Draft { file, path, target, bytes: len, parts_left };
+    let draft = SegmentDownload { file, path, target, bytes: len, parts_left };
     if segment.parts.is_empty() {
         draft.finish()?;
     }
@@ -140,10 +144,10 @@ async fn begin(segment: &Segment, log: &Path) -> Result<Option<Arc<Draft>>, Erro
 async fn fetch(
     remote: Remote,
     part: Fetched,
-    draft: Arc<Draft>,
+    draft: Arc<SegmentDownload>,
     buffers: Buffers,
     salvaged: Option<String>,
-) -> Result<Arrived, Error> {
+) -> Result<DownloadedPart, Error> {
     let (from, to) = part.range();
     let into = Arc::clone(&draft);
     let fetched = part.give(&remote, &buffers, move |bytes| into.write(bytes, from)).await;
@@ -161,7 +165,7 @@ async fn fetch(
     Ok((to - from, lost))
 }
 
-impl Draft {
+impl SegmentDownload {
     fn write(&self, bytes: &[u8], from: u64) -> Result<(), Error> {
         let places = (from..).step_by(PIECE_BYTES);
         for (piece, at) in bytes.chunks(PIECE_BYTES).zip(places) {

@@ -22,7 +22,7 @@ use crate::ship::{
     remote_head::Head,
     verify,
 };
-use claude_mem_core::os::{self, FileExt as _, Making as _};
+use claude_mem_core::os::{self, CreateOptionsExt as _, FileExt as _};
 
 /// The repaired and unrepaired segments, as text for people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -34,14 +34,14 @@ pub struct RestoreRequest<'a> {
     /// The id of the log.
     pub host: HostId,
     /// Where to stop; `None` for the end.
-    pub until: Option<Until>,
+    pub until: Option<RestoreEnd>,
     /// Whether to continue without damaged or missing parts.
     pub is_salvage: bool,
 }
 
 /// The end of a restore to a point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Until {
+pub enum RestoreEnd {
     /// Before the first event at or after this time, microseconds since 1970.
     Time(u64),
     /// After this event.
@@ -140,7 +140,7 @@ fn finish(
     log: &Path,
     host: HostId,
     segments: &[Segment],
-    until: Option<Until>,
+    until: Option<RestoreEnd>,
 ) -> Result<bool, Error> {
     let names: Vec<String> = segments.iter().map(Segment::file_name).collect();
     for stray in stale_files(log, &names)? {
@@ -183,7 +183,7 @@ fn sync_dir(dir: &Path) -> Result<(), Error> {
 }
 
 /// Deletes everything after `until`. Returns whether there was anything.
-fn cut(log: &Path, host: HostId, segments: &[Segment], until: Until) -> Result<bool, Error> {
+fn cut(log: &Path, host: HostId, segments: &[Segment], until: RestoreEnd) -> Result<bool, Error> {
     let mut found = None;
     for (index, segment) in segments.iter().enumerate() {
         if let Some(offset) = place(&log.join(segment.file_name()), host, segment.number, until)? {
@@ -193,8 +193,8 @@ fn cut(log: &Path, host: HostId, segments: &[Segment], until: Until) -> Result<b
     }
     let Some((index, offset)) = found else {
         return match until {
-            Until::Time(_) => Ok(false),
-            Until::Event(id) => {
+            RestoreEnd::Time(_) => Ok(false),
+            RestoreEnd::Event(id) => {
                 let none =
                     io::Error::new(io::ErrorKind::NotFound, format!("there is no event {id}"));
                 Err(Error::io("stop at the event in", log, none))
@@ -223,15 +223,15 @@ fn cut(log: &Path, host: HostId, segments: &[Segment], until: Until) -> Result<b
     Ok(true)
 }
 
-fn until_us(until: Until) -> u64 {
+fn until_us(until: RestoreEnd) -> u64 {
     match until {
-        Until::Time(time_us) => time_us,
-        Until::Event(id) => id.time_us(),
+        RestoreEnd::Time(time_us) => time_us,
+        RestoreEnd::Event(id) => id.time_us(),
     }
 }
 
 /// The offset of the cut in a segment; `None` if the cut is in a later segment.
-fn place(path: &Path, host: HostId, number: u64, until: Until) -> Result<Option<u64>, Error> {
+fn place(path: &Path, host: HostId, number: u64, until: RestoreEnd) -> Result<Option<u64>, Error> {
     let bytes = fs::read(path).map_err(|error| Error::io("read", path, error))?;
     let salt =
         SegmentHeader::decode(&bytes).map_or_else(|| salt(host.0, number), |header| header.salt());
@@ -245,8 +245,10 @@ fn place(path: &Path, host: HostId, number: u64, until: Until) -> Result<Option<
             && header.kind != KIND_SEAL
         {
             match until {
-                Until::Time(time_us) if header.id.time_us() >= time_us => return Ok(Some(offset)),
-                Until::Event(id) if header.id == id => return Ok(Some(end)),
+                RestoreEnd::Time(time_us) if header.id.time_us() >= time_us => {
+                    return Ok(Some(offset));
+                }
+                RestoreEnd::Event(id) if header.id == id => return Ok(Some(end)),
                 _ => {}
             }
         }

@@ -55,12 +55,12 @@ impl Machine {
 }
 
 /// A `ship --follow` that reports every upload.
-struct Following {
+struct Follower {
     child: Child,
     lines: BufReader<ChildStdout>,
 }
 
-impl Following {
+impl Follower {
     fn start(machine: &Machine) -> Outcome<Self> {
         let words = ["ship", "--follow", "--json", "--every", "1"];
         let mut child = machine.command(&words)?.stdout(Stdio::piped()).spawn()?;
@@ -76,7 +76,7 @@ impl Following {
     }
 }
 
-impl Drop for Following {
+impl Drop for Follower {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -143,7 +143,7 @@ fn live(sample: &Path, machine: &Machine) -> Outcome<(u64, u64)> {
         if waiting == TOGETHER {
             waiting = 0;
             if following.is_none() {
-                following = Some(Following::start(machine)?);
+                following = Some(Follower::start(machine)?);
             }
             put += following.as_mut().ok_or("it was started")?.next()?;
         }

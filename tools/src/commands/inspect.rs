@@ -16,12 +16,12 @@ pub(crate) enum Inspect {
     /// List the segments: state, size, number of records, times
     Ls {
         #[command(flatten)]
-        log: Chosen,
+        log: LogArguments,
     },
     /// List the frames: position, id, kind, schema, size, flags and the start of the payload
     Dump {
         #[command(flatten)]
-        log: Chosen,
+        log: LogArguments,
 
         /// Only this segment, by its number
         #[arg(long, value_name = "NUMBER")]
@@ -32,12 +32,12 @@ pub(crate) enum Inspect {
     /// Exits with 1 if an acknowledged record may be lost.
     Stat {
         #[command(flatten)]
-        log: Chosen,
+        log: LogArguments,
     },
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Chosen {
+pub(crate) struct LogArguments {
     /// The directory of the log
     dir: PathBuf,
 

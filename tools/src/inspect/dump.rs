@@ -1,6 +1,6 @@
 //! `inspect dump`: prints the frames.
 
-use super::{Inspected, Met, Outcome, show_time};
+use super::{FrameOrGap, OpenedLog, Outcome, show_time};
 use claude_mem_log::{
     Seq,
     format::{FLAG_AGAIN, FLAG_MOVED, FLAG_TOMBSTONE, FLAG_ZSTD, FrameHeader},
@@ -37,7 +37,7 @@ struct Line {
 
 /// Prints every frame of the log in `dir`, or of one segment.
 pub(crate) fn dump(dir: &Path, only: Option<u64>, json: bool, out: &mut impl Write) -> Outcome<()> {
-    let inspected = Inspected::open(dir)?;
+    let inspected = OpenedLog::open(dir)?;
     let wanted = |number| only.is_none_or(|only| only == number);
     for segment in inspected.segments.iter().filter(|segment| wanted(segment.number)) {
         inspected.walk(segment, |offset, met| {
@@ -49,22 +49,22 @@ pub(crate) fn dump(dir: &Path, only: Option<u64>, json: bool, out: &mut impl Wri
     Ok(())
 }
 
-fn line(seq: Seq, met: Met<'_>) -> Line {
+fn line(seq: Seq, met: FrameOrGap<'_>) -> Line {
     let at =
         Line { seq: seq.raw(), segment: seq.segment(), offset: seq.offset(), ..Line::default() };
     match met {
-        Met::Record(header, stored) => {
+        FrameOrGap::Record(header, stored) => {
             Line { what: "record", preview: preview(&header, stored), ..of_header(at, &header) }
         }
-        Met::Seal(header) => Line { what: "seal", ..of_header(at, &header) },
-        Met::Gap { len, reason, header } => {
+        FrameOrGap::Seal(header) => Line { what: "seal", ..of_header(at, &header) },
+        FrameOrGap::Gap { len, reason, header } => {
             let known = match &header {
                 Some(header) => of_header(at, header),
                 None => at,
             };
             Line { what: "gap", bytes: len, preview: reason.describe().into(), ..known }
         }
-        Met::Unfinished(len) => {
+        FrameOrGap::Unfinished(len) => {
             Line { what: "unfinished", bytes: len, preview: "not whole, or not yet".into(), ..at }
         }
     }

@@ -1,6 +1,6 @@
 //! `inspect ls`: lists the segments.
 
-use super::{Inspected, Met, Outcome, show_time, state_name};
+use super::{FrameOrGap, OpenedLog, Outcome, show_time, state_name};
 use claude_mem_log::SegmentInfo;
 use serde::Serialize;
 use std::{io::Write, path::Path};
@@ -20,7 +20,7 @@ struct Line {
 
 /// Lists the segments of the log in `dir`.
 pub(crate) fn list(dir: &Path, json: bool, out: &mut impl Write) -> Outcome<()> {
-    let inspected = Inspected::open(dir)?;
+    let inspected = OpenedLog::open(dir)?;
     if !json {
         writeln!(
             out,
@@ -45,7 +45,7 @@ pub(crate) fn list(dir: &Path, json: bool, out: &mut impl Write) -> Outcome<()> 
 }
 
 /// From the seal if there is one; otherwise by reading the segment.
-fn line(inspected: &Inspected, segment: &SegmentInfo) -> Outcome<Line> {
+fn line(inspected: &OpenedLog, segment: &SegmentInfo) -> Outcome<Line> {
     let mut records = 0;
     let mut times: Option<(u64, u64)> = None;
     if let Some(seal) = &segment.seal {
@@ -53,7 +53,7 @@ fn line(inspected: &Inspected, segment: &SegmentInfo) -> Outcome<Line> {
         times = (records > 0).then_some((seal.time_min_us, seal.time_max_us));
     } else {
         inspected.walk(segment, |_, met| {
-            if let Met::Record(header, _) = met {
+            if let FrameOrGap::Record(header, _) = met {
                 let time = header.id.time_us();
                 let (first, last) = times.unwrap_or((time, time));
                 times = Some((first.min(time), last.max(time)));

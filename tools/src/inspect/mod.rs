@@ -18,12 +18,12 @@ use std::{error::Error, fs, ops::Range, path::Path};
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// An opened log.
-struct Inspected {
+struct OpenedLog {
     log_id: [u8; 16],
     segments: Vec<SegmentInfo>,
 }
 
-impl Inspected {
+impl OpenedLog {
     fn open(dir: &Path) -> Outcome<Self> {
         let log = Log::open(dir, Options::default())?;
         let segments = log.segments()?;
@@ -37,14 +37,14 @@ impl Inspected {
     fn walk(
         &self,
         segment: &SegmentInfo,
-        mut show: impl FnMut(u64, Met<'_>) -> Outcome<()>,
+        mut show: impl FnMut(u64, FrameOrGap<'_>) -> Outcome<()>,
     ) -> Outcome<()> {
         let bytes = fs::read(&segment.path)?;
         let header = SegmentHeader::decode(&bytes);
         let salt = header
             .map_or_else(|| format::salt(self.log_id, segment.number), |header| header.salt());
         if header.is_none() {
-            show(0, Met::gap(0..SEGMENT_HEADER_LEN as u64, GapReason::DamagedHeader, None))?;
+            show(0, FrameOrGap::gap(0..SEGMENT_HEADER_LEN as u64, GapReason::DamagedHeader, None))?;
         }
         let mut offset = SEGMENT_HEADER_LEN as u64;
         loop {
@@ -59,17 +59,17 @@ impl Inspected {
                     offset += header.frame_len() as u64;
                     let stored = &bytes[offset as usize - header.len..offset as usize];
                     match header.kind {
-                        KIND_SEAL => Met::Seal(header),
-                        _ => Met::Record(header, stored),
+                        KIND_SEAL => FrameOrGap::Seal(header),
+                        _ => FrameOrGap::Record(header, stored),
                     }
                 }
                 ScanResult::Gap { range, reason, header } => {
                     offset = range.end;
-                    Met::gap(range, reason, header)
+                    FrameOrGap::gap(range, reason, header)
                 }
                 ScanResult::Tail { len, .. } => {
                     offset += len;
-                    Met::Unfinished(len)
+                    FrameOrGap::Unfinished(len)
                 }
             };
             show(start, met)?;
@@ -79,7 +79,7 @@ impl Inspected {
 
 /// The content at an offset of a segment.
 #[derive(Clone, Copy)]
-enum Met<'a> {
+enum FrameOrGap<'a> {
     /// A record, and its payload as stored.
     Record(FrameHeader, &'a [u8]),
     Seal(FrameHeader),
@@ -92,7 +92,7 @@ enum Met<'a> {
     Unfinished(u64),
 }
 
-impl Met<'_> {
+impl FrameOrGap<'_> {
     fn gap(range: Range<u64>, reason: GapReason, header: Option<FrameHeader>) -> Self {
         Self::Gap { len: range.end - range.start, reason, header }
     }

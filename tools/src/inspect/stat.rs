@@ -1,6 +1,6 @@
 //! `inspect stat`: counts by kind, bytes saved by compression, damaged places.
 
-use super::{Inspected, Met, Outcome, state_name};
+use super::{FrameOrGap, OpenedLog, Outcome, state_name};
 use claude_mem_log::{
     GapReason,
     format::{FLAG_AGAIN, FLAG_MOVED, FLAG_TOMBSTONE, FLAG_ZSTD, FrameHeader},
@@ -48,12 +48,12 @@ impl Count {
 
 /// Adds up the log in `dir`. Returns whether it is undamaged.
 pub(crate) fn stat(dir: &Path, json: bool, out: &mut impl Write) -> Outcome<bool> {
-    let inspected = Inspected::open(dir)?;
+    let inspected = OpenedLog::open(dir)?;
     let mut stat = Stat::default();
     let mut number_next = 1;
     for segment in &inspected.segments {
         for _ in number_next..segment.number {
-            stat.add(&Met::gap(0..0, GapReason::MissingSegment, None));
+            stat.add(&FrameOrGap::gap(0..0, GapReason::MissingSegment, None));
         }
         number_next = segment.seal.as_ref().map_or(segment.number, |seal| seal.number_last) + 1;
         *stat.segments.entry(state_name(segment.state)).or_default() += 1;
@@ -73,20 +73,20 @@ pub(crate) fn stat(dir: &Path, json: bool, out: &mut impl Write) -> Outcome<bool
 }
 
 impl Stat {
-    fn add(&mut self, met: &Met<'_>) {
+    fn add(&mut self, met: &FrameOrGap<'_>) {
         match met {
-            Met::Record(header, stored) => {
+            FrameOrGap::Record(header, stored) => {
                 let len = payload(header, stored).len();
                 self.total.add(header, len);
                 self.kinds.entry(header.kind).or_default().add(header, len);
             }
-            Met::Gap { len, reason, .. } => {
+            FrameOrGap::Gap { len, reason, .. } => {
                 let gaps = self.gaps.entry(reason.describe()).or_default();
                 gaps.count += 1;
                 gaps.bytes += len;
             }
-            Met::Unfinished(len) => self.unfinished_bytes += len,
-            Met::Seal(_) => {}
+            FrameOrGap::Unfinished(len) => self.unfinished_bytes += len,
+            FrameOrGap::Seal(_) => {}
         }
     }
 

@@ -66,7 +66,7 @@ impl Request {
         texts.join("\n")
     }
 
-    /// The results of tools in the last user message (Anthropic) or after the last answer (`OpenAI`), as
+    /// The results of tools in the last user message (Anthropic) or after the last answer (OpenAI), as
     /// `(id of the call, text of the result)`.
     pub fn tool_results(&self) -> Vec<(String, String)> {
         let after_answer =

@@ -49,7 +49,7 @@ impl Server {
         Ok(Self { address, shared, acceptor: Some(acceptor) })
     }
 
-    /// The value for `ANTHROPIC_BASE_URL`: `http://127.0.0.1:PORT`. `OpenAI` clients add `/v1`.
+    /// The value for `ANTHROPIC_BASE_URL`: `http://127.0.0.1:PORT`. OpenAI clients add `/v1`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }

@@ -1,7 +1,7 @@
 //! Open files of the simulated disk, and the locks they hold.
 
 use super::{Fault, Sim};
-use claude_mem_log::disk::{File, Lock, Written};
+use claude_mem_log::disk::{AppendResult, File, Lock};
 use std::{fmt, io};
 
 pub struct SimFile {
@@ -23,11 +23,11 @@ impl Drop for SimFile {
 }
 
 impl File for SimFile {
-    fn append(&self, bytes: &[u8]) -> io::Result<Written> {
+    fn append(&self, bytes: &[u8]) -> io::Result<AppendResult> {
         let fault = self.sim.enter()?;
         let taken = if fault == Some(Fault::Short) { bytes.len() / 2 } else { bytes.len() };
         let end = self.sim.platter().append(self.inode, &bytes[..taken]);
-        Ok(Written { bytes: taken, end })
+        Ok(AppendResult { bytes: taken, end })
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {

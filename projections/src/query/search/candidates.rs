@@ -26,7 +26,7 @@ const RECENT_ROWS: usize = 300;
 
 /// Which rows of an expression to read.
 #[derive(Clone, Copy)]
-enum Reach {
+enum RowSelection {
     /// This many, newest first.
     Newest(i64),
     /// This share of the rows, the newest ones. With several terms, reading backwards takes five
@@ -52,7 +52,7 @@ pub(crate) struct Candidates {
     pub(crate) rows_in_scope: f64,
 }
 
-pub(crate) struct Gathering<'a> {
+pub(crate) struct CandidateSearch<'a> {
     pub(crate) connection: &'a Connection,
     pub(crate) kind: Kind,
     pub(crate) query: &'a Query,
@@ -65,7 +65,7 @@ pub(crate) struct Gathering<'a> {
     pub(crate) typed: Option<Typed>,
 }
 
-impl Gathering<'_> {
+impl CandidateSearch<'_> {
     pub(crate) fn gather(&self, statistics: Statistics, rows_max: usize) -> Result<Candidates> {
         let rows = self.rows_in_scope(statistics)?;
         let spans = Spans::of(self.connection, self.kind)?;
@@ -157,9 +157,9 @@ impl Gathering<'_> {
             // Far enough back to contain enough rows with all words, if words are independent.
             let enough = 2.0 * COMMON_ROWS_MAX as f64;
             let newest = enough / share.max(f64::MIN_POSITIVE) / rows.max(1.0);
-            self.add_newest(&all.join(" AND "), Reach::Share(newest), spans, worth, scores)?;
+            self.add_newest(&all.join(" AND "), RowSelection::Share(newest), spans, worth, scores)?;
         }
-        let newest = Reach::Newest(COMMON_ROWS_MAX);
+        let newest = RowSelection::Newest(COMMON_ROWS_MAX);
         let name = self.kind.columns()[0];
         for (expression, at) in all.iter().zip(common) {
             let worth = terms[*at].1;
@@ -189,7 +189,7 @@ impl Gathering<'_> {
     fn add_newest(
         &self,
         expression: &str,
-        reach: Reach,
+        reach: RowSelection,
         spans: &Spans,
         worth: f64,
         scores: &mut Scores,
@@ -197,18 +197,18 @@ impl Gathering<'_> {
         let index = self.kind.index();
         for (first, last) in spans.each() {
             let (part, numbers) = match reach {
-                Reach::Newest(rows_max) => (
+                RowSelection::Newest(rows_max) => (
                     format!("and {index}.rowid between ? and ? order by rowid desc limit ?"),
                     vec![first, last, rows_max],
                 ),
-                Reach::Share(share) => {
+                RowSelection::Share(share) => {
                     let len = (last - first + 1) as f64;
                     let first = first + (len * (1.0 - share)).max(0.0) as i64;
                     (format!("and {index}.rowid between ? and ?"), vec![first, last])
                 }
             };
             let added = self.add_part(expression, &part, &numbers, worth, scores)?;
-            if let Reach::Newest(rows_max) = reach {
+            if let RowSelection::Newest(rows_max) = reach {
                 scores.is_capped |= added as i64 == rows_max;
             }
         }

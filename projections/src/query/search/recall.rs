@@ -7,7 +7,7 @@
 
 use super::{
     Kind, Meaning, MemoryId, Search,
-    candidates::Gathering,
+    candidates::CandidateSearch,
     filter::Filter,
     prompt_terms::PromptTerms,
     repeats::Statement,
@@ -111,7 +111,7 @@ impl Store {
                             (select id from sessions where session = ? and log = 0))";
             filter.add(sql, [recall.session.to_owned()]);
         }
-        let gathering = Gathering {
+        let gathering = CandidateSearch {
             connection: &self.connection,
             kind,
             query: &terms.query,

@@ -2,7 +2,7 @@
 
 use super::{
     Explanation, Hit, Kind, Meaning, MemoryId, Order, Query, Search, SearchResults, WeightedTerm,
-    candidates::{self, Candidates, Gathering, in_projects},
+    candidates::{self, CandidateSearch, Candidates, in_projects},
     meaning::NEAR_ROWS,
     score::Scorer,
     searching::Searching,
@@ -128,7 +128,7 @@ impl Searching<'_> {
         let mut weights = Vec::new();
         for (kind, filter) in self.kinds() {
             let statistics = Statistics::of(&self.store.connection, kind)?;
-            let gathering = Gathering {
+            let gathering = CandidateSearch {
                 connection: &self.store.connection,
                 kind,
                 query: &found.query,

@@ -118,7 +118,7 @@ impl<'a> Scorer<'a> {
         }
     }
 
-    fn count(&self, term: usize, seen: &Seen, column: &Column<'_>) -> usize {
+    fn count(&self, term: usize, seen: &TextMatches, column: &Column<'_>) -> usize {
         let term = &self.query.terms[term];
         if term.shape == Shape::Characters {
             return if column.role == Role::Parts {
@@ -177,7 +177,7 @@ struct Folded {
 }
 
 /// Matches in a text.
-struct Seen {
+struct TextMatches {
     words: u32,
     /// Position and number of each stem, in order.
     stems: Vec<(u32, usize)>,
@@ -228,8 +228,8 @@ impl<'a> Matcher<'a> {
         stems.iter().enumerate().filter(move |(_, stem)| is_met(stem)).map(|(at, _)| at)
     }
 
-    fn look(&self, text: &str) -> Seen {
-        let mut seen = Seen { words: 0, stems: Vec::new() };
+    fn look(&self, text: &str) -> TextMatches {
+        let mut seen = TextMatches { words: 0, stems: Vec::new() };
         let mut folded = Folded::default();
         for (_, word) in tokens::words_without_placeholders(text) {
             #[cfg(test)]
@@ -267,7 +267,7 @@ impl<'a> Matcher<'a> {
     }
 }
 
-impl Seen {
+impl TextMatches {
     /// Where the wanted stems stand one behind the other.
     fn phrases(&self, wanted: &[usize]) -> impl Iterator<Item = u32> {
         let first = wanted.first().copied();

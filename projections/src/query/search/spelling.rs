@@ -4,7 +4,8 @@
 //! so the word itself is taken from a memory with that stem.
 
 use super::{
-    Kind, Query, Shape, Term, candidates::Gathering, searching::Searching, spans::Spans, tokens,
+    Kind, Query, Shape, Term, candidates::CandidateSearch, searching::Searching, spans::Spans,
+    tokens,
 };
 use crate::error::Result;
 use rusqlite::OptionalExtension;
@@ -131,7 +132,7 @@ impl Searching<'_> {
 
     /// Whether the searched projects contain a word.
     fn is_known(&self, kind: Kind, word: &str) -> Result<bool> {
-        let gathering = Gathering {
+        let gathering = CandidateSearch {
             connection: &self.store.connection,
             kind,
             query: &Query::default(),

@@ -79,10 +79,10 @@ fn parse(version: &str) -> Option<[u32; 3]> {
 }
 
 /// A file with the time of its last change and its size.
-type Stamped = (PathBuf, Option<SystemTime>, u64);
+type FileStamp = (PathBuf, Option<SystemTime>, u64);
 
 /// Files that printed a version, with that version. Failed ones are checked again.
-static VERIFIED: Mutex<Vec<(Stamped, String)>> = Mutex::new(Vec::new());
+static VERIFIED: Mutex<Vec<(FileStamp, String)>> = Mutex::new(Vec::new());
 
 /// Runs the executable with `--version`, unless it is verified already.
 fn check(setup: &Setup<'_>, path: &Path) -> Result<String, String> {

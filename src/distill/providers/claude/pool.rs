@@ -28,11 +28,11 @@ struct Shared {
 struct State {
     busy: HashSet<String>,
     /// Least recently used first.
-    idle: Vec<Idle>,
+    idle: Vec<IdleChild>,
     is_closing: bool,
 }
 
-struct Idle {
+struct IdleChild {
     session: String,
     child: Child,
     since: Instant,
@@ -134,7 +134,7 @@ impl Drop for Lease<'_> {
         state.busy.remove(&self.session);
         if let Some(child) = self.child.take() {
             let (session, since) = (mem::take(&mut self.session), Instant::now());
-            state.idle.push(Idle { session, child, since });
+            state.idle.push(IdleChild { session, child, since });
         }
         drop(state);
         self.shared.changed.notify_all();
@@ -146,8 +146,8 @@ fn reap(shared: &Shared) {
     let mut state = shared.lock();
     while !state.is_closing {
         let now = Instant::now();
-        let is_old = |idle: &Idle| now.duration_since(idle.since) >= shared.idle_max;
-        let old: Vec<Idle> = state.idle.extract_if(.., |idle| is_old(idle)).collect();
+        let is_old = |idle: &IdleChild| now.duration_since(idle.since) >= shared.idle_max;
+        let old: Vec<IdleChild> = state.idle.extract_if(.., |idle| is_old(idle)).collect();
         if !old.is_empty() {
             drop(state);
             for idle in old {

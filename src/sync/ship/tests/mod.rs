@@ -24,7 +24,7 @@ use super::{
     manifest::HostId,
     remote::{Purpose, Remote},
     remote_head::{self, Head},
-    restore::{RestoreRequest, Restored, Until, restore},
+    restore::{RestoreEnd, RestoreRequest, Restored, restore},
 };
 use claude_mem_core::{clock::Clock, environment::Environment, paths::Paths, settings::Settings};
 
@@ -153,7 +153,7 @@ impl Machine {
     pub(super) fn restore(
         &self,
         name: &str,
-        until: Option<Until>,
+        until: Option<RestoreEnd>,
         is_salvage: bool,
     ) -> Result<Restored, Error> {
         let data = self.outer.path().join(name);

@@ -1,6 +1,6 @@
 //! A restored log is equal to the shipped one.
 
-use claude_mem_log::{Compactor, Entry, Fate, Judge, Options, Packing};
+use claude_mem_log::{CompactionPolicy, Compactor, Entry, Options, Packing, RecordAction};
 use claude_mem_tools::bucket::Faults;
 
 use super::*;
@@ -105,13 +105,13 @@ fn a_new_generation_replaces_the_old_one_completely() {
 /// Erases the event with this number.
 struct Erase(u64);
 
-impl Judge for Erase {
+impl CompactionPolicy for Erase {
     fn concerns(&mut self, head: &claude_mem_log::Head) -> bool {
         head.id.time_us() == self.0 * 1_000_000
     }
 
-    fn judge(&mut self, _: &Entry<'_>) -> Fate {
-        Fate::Erase(Vec::new())
+    fn judge(&mut self, _: &Entry<'_>) -> RecordAction {
+        RecordAction::Erase(Vec::new())
     }
 }
 
@@ -165,10 +165,12 @@ fn a_restore_stops_at_a_time_or_an_event() {
     machine.ship().unwrap();
     for last in 1..=40_u64 {
         let name = format!("event {last}");
-        machine.restore(&name, Some(Until::Event(Id::new(last * 1_000_000, last))), false).unwrap();
+        machine
+            .restore(&name, Some(RestoreEnd::Event(Id::new(last * 1_000_000, last))), false)
+            .unwrap();
         assert_eq!(numbers(&machine.restored(&name)), ((1..=last).collect(), false), "{name}");
         let name = format!("time {last}");
-        machine.restore(&name, Some(Until::Time(last * 1_000_000 + 1)), false).unwrap();
+        machine.restore(&name, Some(RestoreEnd::Time(last * 1_000_000 + 1)), false).unwrap();
         let log = machine.restored(&name);
         assert_eq!(numbers(&log), ((1..=last).collect(), false), "{name}");
         // Shipping continues from there.
@@ -180,7 +182,7 @@ fn a_restore_stops_at_a_time_or_an_event() {
         assert_eq!(numbers(&log), (all, false), "{name}");
         assert!(!claude_mem_log::verify(&log, &Options::default()).unwrap().is_damaged(), "{name}");
     }
-    let unknown = Until::Event(Id::new(5, 5));
+    let unknown = RestoreEnd::Event(Id::new(5, 5));
     assert!(machine.restore("unknown", Some(unknown), false).is_err());
     assert!(!machine.restored("unknown").exists());
 }

@@ -18,9 +18,9 @@ const PROJECTS: u64 = 50;
 const VOCABULARY: u64 = 20_000;
 
 /// A random number generator with a fixed seed.
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn next(&mut self, below: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -73,7 +73,7 @@ impl Dice {
 /// Fills a log with about `events` events; returns their number.
 pub(in crate::bench) fn fill(dir: &Path, events: u64) -> Outcome<u64> {
     let mut log = EventLog::open(dir, Options::default())?;
-    let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
+    let mut dice = Random(0x9E37_79B9_7F4A_7C15);
     let mut count = 0;
     let mut session = 0;
     while count < events {
@@ -85,7 +85,7 @@ pub(in crate::bench) fn fill(dir: &Path, events: u64) -> Outcome<u64> {
     Ok(count)
 }
 
-fn conversation(dice: &mut Dice, session: u64, first: u64) -> Vec<(Id, Envelope, Event)> {
+fn conversation(dice: &mut Random, session: u64, first: u64) -> Vec<(Id, Envelope, Event)> {
     let project = session % PROJECTS;
     let root = format!("/home/me/project-{project}");
     let envelope = Envelope {
@@ -138,7 +138,7 @@ fn conversation(dice: &mut Dice, session: u64, first: u64) -> Vec<(Id, Envelope,
     events
 }
 
-fn tool_use(dice: &mut Dice, root: &str, prompt_id: &str, turn: u64, tool: u64) -> ToolUsed {
+fn tool_use(dice: &mut Random, root: &str, prompt_id: &str, turn: u64, tool: u64) -> ToolUsed {
     let path = format!("{root}/src/{}.rs", dice.word());
     ToolUsed {
         tool: ["Read", "Edit", "Bash", "Write"][(tool % 4) as usize].into(),

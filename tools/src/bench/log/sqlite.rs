@@ -1,4 +1,4 @@
-//! `SQLite` as a log: WAL, `synchronous = NORMAL`, one table.
+//! SQLite as a log: WAL, `synchronous = NORMAL`, one table.
 
 use super::sample::Noise;
 use crate::bench::Outcome;
@@ -45,7 +45,7 @@ pub(super) fn keep_open(path: &Path) -> Outcome<Connection> {
     Ok(database)
 }
 
-/// Opens and reads every payload. `SQLite` has no checksums to verify.
+/// Opens and reads every payload. SQLite has no checksums to verify.
 pub(super) fn read(path: &Path) -> Outcome<(u64, u64)> {
     let database = open(path)?;
     // Faster for SQLite than reading pages.

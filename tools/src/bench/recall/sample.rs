@@ -25,9 +25,9 @@ pub(in crate::bench) struct Question {
 }
 
 /// A random number generator with a fixed seed.
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     /// Seeded by the number of a memory.
     fn of(number: u64) -> Self {
         let mut dice = Self(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
@@ -64,7 +64,7 @@ fn spell(number: u64) -> String {
     word + "k"
 }
 
-fn words(dice: &mut Dice, count: u64) -> Vec<String> {
+fn words(dice: &mut Random, count: u64) -> Vec<String> {
     (0..count).map(|_| dice.word()).collect()
 }
 
@@ -83,7 +83,7 @@ pub(super) fn fill(path: &Path, count: u64) -> Outcome<Store> {
 
 /// Title and text of a memory.
 pub(in crate::bench) fn texts(number: u64) -> (String, String) {
-    let mut dice = Dice::of(number);
+    let mut dice = Random::of(number);
     let title = words(&mut dice, TITLE_WORDS).join(" ");
     (title, words(&mut dice, TEXT_WORDS).join(" "))
 }
@@ -110,7 +110,7 @@ pub(in crate::bench) fn questions(count: u64, asked: u64) -> Vec<Question> {
 }
 
 fn question(number: u64, at: u64) -> Question {
-    let mut dice = Dice::of(number);
+    let mut dice = Random::of(number);
     let all = words(&mut dice, TITLE_WORDS + TEXT_WORDS);
     let mut words: Vec<String> = match at % 10 {
         9 => (0..4).map(|rank| spell(at % 7 + rank * 3)).collect(),

@@ -29,7 +29,7 @@ const TIMES: f64 = 20.0;
 
 /// The protocol of a client.
 #[derive(Clone, Copy)]
-enum Way {
+enum Protocol {
     /// One request after the other, over one connection.
     Http,
     /// This many lines in flight.
@@ -39,28 +39,28 @@ enum Way {
 /// A number of clients with one protocol.
 #[derive(Clone, Copy)]
 struct Crowd {
-    way: Way,
+    way: Protocol,
     clients: usize,
 }
 
 /// The first is the one with the bound.
 const CROWDS: [Crowd; 7] = [
-    Crowd { way: Way::Http, clients: CLIENTS },
-    Crowd { way: Way::Http, clients: 64 },
-    Crowd { way: Way::Http, clients: 120 },
-    Crowd { way: Way::Lines(1), clients: CLIENTS },
-    Crowd { way: Way::Lines(4), clients: CLIENTS },
-    Crowd { way: Way::Lines(25), clients: CLIENTS },
-    Crowd { way: Way::Lines(25), clients: 2 },
+    Crowd { way: Protocol::Http, clients: CLIENTS },
+    Crowd { way: Protocol::Http, clients: 64 },
+    Crowd { way: Protocol::Http, clients: 120 },
+    Crowd { way: Protocol::Lines(1), clients: CLIENTS },
+    Crowd { way: Protocol::Lines(4), clients: CLIENTS },
+    Crowd { way: Protocol::Lines(25), clients: CLIENTS },
+    Crowd { way: Protocol::Lines(25), clients: 2 },
 ];
 
 impl Crowd {
     fn name(self) -> String {
         let Self { way, clients } = self;
         match way {
-            Way::Http => format!("the worker, by HTTP, {clients} programs"),
-            Way::Lines(1) => format!("the worker, by lines, {clients} programs"),
-            Way::Lines(many) => {
+            Protocol::Http => format!("the worker, by HTTP, {clients} programs"),
+            Protocol::Lines(1) => format!("the worker, by lines, {clients} programs"),
+            Protocol::Lines(many) => {
                 format!("the worker, by lines, {clients} programs, {many} at a time")
             }
         }
@@ -69,15 +69,15 @@ impl Crowd {
     /// Requests in flight at the same time.
     fn outstanding(self) -> usize {
         match self.way {
-            Way::Http => self.clients,
-            Way::Lines(many) => self.clients * many,
+            Protocol::Http => self.clients,
+            Protocol::Lines(many) => self.clients * many,
         }
     }
 }
 
 /// The resources that clients and worker used, in all turns of a crowd.
 #[derive(Default, Clone, Copy)]
-struct Taken {
+struct ResourceUse {
     observations: usize,
     syncs: u64,
     worker: Duration,
@@ -89,7 +89,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     let rounds = settings.size(7, 1);
     let serving = Serving::start(scratch, "worker-append", &[])?;
     let database = scratch.place("worker-append.db");
-    let taken = Mutex::new([Taken::default(); CROWDS.len()]);
+    let taken = Mutex::new([ResourceUse::default(); CROWDS.len()]);
     let mut contestants: Vec<Contestant<'_>> = Vec::new();
     for (place, crowd) in CROWDS.into_iter().enumerate() {
         let (serving, taken) = (&serving, &taken);
@@ -115,7 +115,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     figure(count, &samples, &taken).map(|figure| vec![figure])
 }
 
-fn figure(count: usize, samples: &[Samples], taken: &[Taken]) -> Outcome<Figure> {
+fn figure(count: usize, samples: &[Samples], taken: &[ResourceUse]) -> Outcome<Figure> {
     let (crowds, others) = samples.split_at(CROWDS.len());
     let [journal, wal, sync] = others else { return Err("there are three others".into()) };
     let mut rows = Vec::new();
@@ -155,7 +155,7 @@ fn times(one: &Samples, journal: &Samples) -> [String; 3] {
 }
 
 /// The description of the figure, with the result per waiting client.
-fn about(count: usize, taken: &Taken, http: &Samples, sync: &Samples) -> String {
+fn about(count: usize, taken: &ResourceUse, http: &Samples, sync: &Samples) -> String {
     let each = |time: Duration| time / count as u32;
     let shared = sync.min() / CLIENTS as u32;
     format!(
@@ -201,13 +201,18 @@ fn verdict(crowds: &[Samples], journal: &Samples, wal: &Samples, sync: &Samples)
 
 /// Sends all events from a crowd, and waits until the worker has processed them. Returns the time until the last
 /// acknowledgement, extrapolated if the events cannot be divided evenly.
-fn turn(serving: &Serving, crowd: Crowd, count: usize, taken: &mut Taken) -> Outcome<Duration> {
+fn turn(
+    serving: &Serving,
+    crowd: Crowd,
+    count: usize,
+    taken: &mut ResourceUse,
+) -> Outcome<Duration> {
     let each = count / crowd.clients;
     let (worker, programs) = (serving.pid(), std::process::id());
     let before = (serving.syncs()?, processor(worker)?, processor(programs)?);
     let time = at_once(crowd.clients, |client| match crowd.way {
-        Way::Http => post(serving, client, each),
-        Way::Lines(many) => send_lines(serving, client, each, many),
+        Protocol::Http => post(serving, client, each),
+        Protocol::Lines(many) => send_lines(serving, client, each, many),
     })?;
     taken.worker += processor(worker)?.saturating_sub(before.1);
     taken.programs += processor(programs)?.saturating_sub(before.2);

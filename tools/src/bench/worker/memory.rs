@@ -20,11 +20,11 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     let watched = Duration::from_secs(settings.size(30, 1));
     let serving = Serving::start(scratch, "worker-memory", &[])?;
     serving.wait_until_done()?;
-    let idle = Taken::of(serving.pid())?;
+    let idle = ResourceUse::of(serving.pid())?;
     let percent = percent(serving.pid(), watched)?;
     work(&serving, events)?;
     serving.wait_until_done()?;
-    let busy = Taken::of(serving.pid())?;
+    let busy = ResourceUse::of(serving.pid())?;
     let verdict = |limit: f64, reached: f64, unit: &str| {
         Some(Verdict {
             target: format!("below {limit} {unit}"),
@@ -72,12 +72,12 @@ fn mb(megabytes: f64) -> String {
     format!("{megabytes:.1} MB")
 }
 
-struct Taken {
+struct ResourceUse {
     now: f64,
     most: f64,
 }
 
-impl Taken {
+impl ResourceUse {
     fn of(pid: u32) -> Outcome<Self> {
         let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
         let line = |name: &str| {
