@@ -14,3 +14,4 @@ pub mod s3;
 pub mod soak;
 pub mod socket_storm;
 pub mod tls;
+pub mod worker_process;

@@ -11,10 +11,10 @@
 use std::{
     error::Error,
     fs,
-    io::{BufRead, BufReader, Read as _, Write},
+    io::{BufRead, Write},
     net::TcpStream,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::Stdio,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -26,11 +26,10 @@ use std::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::worker_process::{WorkerHttp, WorkerProcess, command, wait_for};
+
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Time limit for the start of the worker, and for distilling all pending events.
-const PATIENCE: Duration = Duration::from_secs(600);
-const PAUSE: Duration = Duration::from_millis(20);
 /// Tool uses of a session over HTTP.
 const TOOL_USES: usize = 10;
 /// Tool uses of a session by hooks.
@@ -164,7 +163,7 @@ impl Report {
 
 /// Runs the load, and calls back with each sample.
 pub fn soak(soak: &Soak, mut sampled: impl FnMut(&Sample)) -> Outcome<Report> {
-    let worker = Worker::start(soak)?;
+    let worker = WorkerProcess::start(&soak.binary, &soak.home, &[])?;
     let mut http = worker.http()?;
     let streamed = Arc::new(AtomicU64::new(0));
     let mut stream = Stream::open(&worker, &streamed)?;
@@ -199,7 +198,7 @@ pub fn soak(soak: &Soak, mut sampled: impl FnMut(&Sample)) -> Outcome<Report> {
         let is_last = round + 1 == rounds || is_over;
         let sample_rounds = if is_steady { soak.sample_rounds } else { WARM_UP_SAMPLE_ROUNDS };
         if round % sample_rounds == 0 || is_last {
-            let sample = worker.sample(&mut http, round, began.elapsed())?;
+            let sample = sample(&worker, &mut http, round, began.elapsed())?;
             sampled(&sample);
             report.samples.push(sample);
         }
@@ -219,7 +218,7 @@ fn filling(number: usize, count: usize) -> String {
     (0..count).map(|index| word(number * 5 + index * index)).collect::<Vec<_>>().join(" ")
 }
 
-fn send_over_http(http: &mut Http, round: u32) -> Outcome<()> {
+fn send_over_http(http: &mut WorkerHttp, round: u32) -> Outcome<()> {
     let (session, number) = (format!("http-{round}"), round as usize);
     let cwd = format!("/work/project-{}", round % 5);
     let prompt = format!("fix the {} of round {round}", word(number));
@@ -243,8 +242,10 @@ fn send_by_hooks(soak: &Soak, round: u32) -> Outcome<()> {
     let hook = |name: &str, mut payload: Value| -> Outcome<()> {
         payload["session_id"] = json!(format!("hook-{round}"));
         payload["cwd"] = json!(soak.home);
-        let mut child =
-            command(soak, &[name]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+        let mut child = command(&soak.binary, &soak.home, &[name])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()?;
         let mut stdin = child.stdin.take().ok_or("a hook reads")?;
         stdin.write_all(payload.to_string().as_bytes())?;
         drop(stdin);
@@ -265,131 +266,46 @@ fn send_by_hooks(soak: &Soak, round: u32) -> Outcome<()> {
     hook("summary", json!({"hook_event_name": "Stop", "last_assistant_message": "Done."}))
 }
 
-/// The program with the home directory of the soak.
-fn command(soak: &Soak, arguments: &[&str]) -> Command {
-    let mut command = Command::new(&soak.binary);
-    command.args(arguments).env_clear().env("HOME", &soak.home).env("PATH", "/usr/bin:/bin");
-    command.env("CLAUDE_MEM_WORKER_AUTOSTART", "false").env("CLAUDE_MEM_WORKER_PORT", "0");
-    command.env("CLAUDE_MEM_PROVIDER", "extract").current_dir(&soak.home);
-    command
-}
-
-/// A worker that is killed when this is dropped.
-struct Worker {
-    child: Child,
-    data: PathBuf,
-    presence: Value,
-}
-
-impl Worker {
-    fn start(soak: &Soak) -> Outcome<Self> {
-        let mut command = command(soak, &["worker", "run"]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let data = soak.home.join(".claude-mem");
-        let mut worker = Self { child: command.spawn()?, data, presence: Value::Null };
-        let file = worker.data.join("worker.json");
-        worker.presence = wait_for("a worker", || {
-            serde_json::from_str(&fs::read_to_string(&file).unwrap_or_default()).ok()
-        })?;
-        Ok(worker)
-    }
-
-    fn http(&self) -> Outcome<Http> {
-        let port = self.presence["port"].as_u64().ok_or("worker.json has a port")?;
-        let token = self.presence["token"].as_str().ok_or("worker.json has a token")?;
-        let host = format!("127.0.0.1:{port}");
-        let stream = TcpStream::connect(&host)?;
-        stream.set_nodelay(true)?;
-        Ok(Http { answers: BufReader::new(stream), host, token: token.to_owned() })
-    }
-
-    /// Waits until nothing is pending, and takes a sample.
-    fn sample(&self, http: &mut Http, round: u32, elapsed: Duration) -> Outcome<Sample> {
-        let tables = wait_for("a worker without work", || {
-            let health = http.ask("GET", "/health", None).ok()?;
-            let is_none = |name: &str| health[name]["events"] == 0;
-            (is_none("unfolded") && is_none("unanswered")).then(|| health["tables"].clone())
-        })?;
-        let place = format!("/proc/{}", self.child.id());
-        let status = fs::read_to_string(format!("{place}/status"))?;
-        let field = |name: &str| -> Outcome<f64> {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            let value = line.and_then(|line| line.split_whitespace().nth(1));
-            Ok(value.ok_or("the system tells what a process takes")?.parse()?)
-        };
-        // Some descriptors are open for a moment only, such as those of a read of the log.
-        let descriptors = || Ok(fs::read_dir(format!("{place}/fd"))?.count());
-        let looks: Outcome<Vec<usize>> = (0..20).map(|_| descriptors()).collect();
-        Ok(Sample {
-            round,
-            seconds: elapsed.as_secs_f64(),
-            rss_mb: field("VmRSS")? / 1024.0,
-            anonymous_mb: field("RssAnon")? / 1024.0,
-            descriptors: looks?.into_iter().min().unwrap_or(0),
-            threads: field("Threads")? as usize,
-            tables,
-            database_mb: size(&self.data.join("memory.db")) as f64 / 1e6,
-            vectors_mb: fs::read_dir(self.data.join("vectors"))
-                .map_or(0, |files| files.flatten().map(|file| size(&file.path())).sum::<u64>())
-                as f64
-                / 1e6,
-        })
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Waits until nothing is pending, and takes a sample.
+fn sample(
+    worker: &WorkerProcess,
+    http: &mut WorkerHttp,
+    round: u32,
+    elapsed: Duration,
+) -> Outcome<Sample> {
+    let tables = wait_for("a worker without work", || {
+        let health = http.ask("GET", "/health", None).ok()?;
+        let is_none = |name: &str| health[name]["events"] == 0;
+        (is_none("unfolded") && is_none("unanswered")).then(|| health["tables"].clone())
+    })?;
+    let place = format!("/proc/{}", worker.pid());
+    let status = fs::read_to_string(format!("{place}/status"))?;
+    let field = |name: &str| -> Outcome<f64> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let value = line.and_then(|line| line.split_whitespace().nth(1));
+        Ok(value.ok_or("/proc has the resources of a process")?.parse()?)
+    };
+    // Some descriptors are open for a moment only, such as those of a read of the log.
+    let descriptors = || Ok(fs::read_dir(format!("{place}/fd"))?.count());
+    let looks: Outcome<Vec<usize>> = (0..20).map(|_| descriptors()).collect();
+    Ok(Sample {
+        round,
+        seconds: elapsed.as_secs_f64(),
+        rss_mb: field("VmRSS")? / 1024.0,
+        anonymous_mb: field("RssAnon")? / 1024.0,
+        descriptors: looks?.into_iter().min().unwrap_or(0),
+        threads: field("Threads")? as usize,
+        tables,
+        database_mb: size(&worker.data().join("memory.db")) as f64 / 1e6,
+        vectors_mb: fs::read_dir(worker.data().join("vectors"))
+            .map_or(0, |files| files.flatten().map(|file| size(&file.path())).sum::<u64>())
+            as f64
+            / 1e6,
+    })
 }
 
 fn size(file: &Path) -> u64 {
     fs::metadata(file).map_or(0, |found| found.len())
-}
-
-/// HTTP over one connection.
-struct Http {
-    answers: BufReader<TcpStream>,
-    host: String,
-    token: String,
-}
-
-impl Http {
-    fn send(&mut self, method: &str, path: &str, body: &str) -> Outcome<()> {
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            self.host,
-            self.token,
-            body.len()
-        );
-        Ok(self.answers.get_mut().write_all(request.as_bytes())?)
-    }
-
-    /// Sends one request and reads the response, which must be a success.
-    fn ask(&mut self, method: &str, path: &str, body: Option<&Value>) -> Outcome<Value> {
-        self.send(method, path, &body.map(Value::to_string).unwrap_or_default())?;
-        let mut status = String::new();
-        self.answers.read_line(&mut status)?;
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            self.answers.read_line(&mut line)?;
-            if line.trim_end().is_empty() {
-                break;
-            }
-            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse()?;
-            }
-        }
-        let mut body = vec![0; length];
-        self.answers.read_exact(&mut body)?;
-        match status.split(' ').nth(1) {
-            Some("200") => Ok(serde_json::from_slice(&body)?),
-            _ => Err(format!("{path}: {status}{}", String::from_utf8_lossy(&body)).into()),
-        }
-    }
 }
 
 /// An event stream that is read until this is dropped.
@@ -397,13 +313,14 @@ struct Stream(TcpStream);
 
 impl Stream {
     /// Opens a stream, and counts its lines.
-    fn open(worker: &Worker, lines: &Arc<AtomicU64>) -> Outcome<Self> {
+    fn open(worker: &WorkerProcess, lines: &Arc<AtomicU64>) -> Outcome<Self> {
         let mut http = worker.http()?;
         http.send("GET", "/stream", "")?;
-        let connection = http.answers.get_ref().try_clone()?;
+        let responses = http.into_stream();
+        let connection = responses.get_ref().try_clone()?;
         let counted = Arc::clone(lines);
         thread::spawn(move || {
-            for _ in http.answers.lines().map_while(Result::ok) {
+            for _ in responses.lines().map_while(Result::ok) {
                 counted.fetch_add(1, Ordering::Relaxed);
             }
         });
@@ -414,19 +331,5 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         let _ = self.0.shutdown(std::net::Shutdown::Both);
-    }
-}
-
-/// Polls until there is a result, with a time limit.
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Outcome<T> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return Ok(found);
-        }
-        if Instant::now() > deadline {
-            return Err(format!("{what} did not come").into());
-        }
-        thread::sleep(PAUSE);
     }
 }

@@ -6,20 +6,17 @@
 use std::{
     collections::HashSet,
     error::Error,
-    fs,
-    io::{BufRead as _, BufReader, Write as _},
-    os::unix::net::UnixStream,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
     sync::atomic::{AtomicU64, Ordering},
     thread,
-    time::{Duration, Instant},
 };
 
 use claude_mem_events::{EventItem, EventReader, Seq};
 use claude_mem_log::{Log, Options};
 use rusqlite::{Connection, OpenFlags};
-use serde_json::{Value, json};
+use serde_json::json;
+
+use crate::worker_process::{WorkerProcess, wait_for};
 
 /// Options of the storm.
 #[derive(Debug, Clone)]
@@ -58,71 +55,45 @@ impl Outcome {
 
 /// Lines that a client pipelines.
 const PIPELINED: u64 = 64;
-/// Time limit for the start of the worker, and for indexing all events.
-const PATIENCE: Duration = Duration::from_secs(900);
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// Sends everything, waits until it is indexed, stops the worker and compares.
 pub fn storm(storm: &SocketStorm) -> Result<Outcome, Box<dyn Error>> {
-    let data = storm.home.join(".claude-mem");
-    let mut worker = start(storm)?;
-    let socket = data.join("worker.sock");
-    until("the worker to start", || UnixStream::connect(&socket).is_ok())?;
+    let mut worker = WorkerProcess::start(&storm.program, &storm.home, &[])?;
     let acknowledged = AtomicU64::new(0);
     thread::scope(|scope| {
         let senders: Vec<_> = (0..storm.connections)
             .map(|number| {
-                let (socket, acknowledged) = (&socket, &acknowledged);
+                let (worker, acknowledged) = (&worker, &acknowledged);
                 let share = storm.events / storm.connections
                     + u64::from(number < storm.events % storm.connections);
                 scope.spawn(move || {
-                    send(socket, number, share, acknowledged).map_err(|error| error.to_string())
+                    send(worker, number, share, acknowledged).map_err(|error| error.to_string())
                 })
             })
             .collect();
         senders.into_iter().try_for_each(|sender| sender.join().map_err(|_| "panic")?)
     })?;
-    until("everything to be folded", || {
-        ask(&socket, &json!({"type": "health"}))
-            .is_ok_and(|health| health["unfolded"]["events"] == 0)
+    let mut lines = worker.lines()?;
+    wait_for("everything to be indexed", || {
+        let health = lines.ask(&json!({"type": "health"})).ok()?;
+        (health["unfolded"]["events"] == 0).then_some(())
     })?;
-    ask(&socket, &json!({"type": "stop"}))?;
-    worker.0.wait()?;
-    compare(&data, acknowledged.into_inner())
-}
-
-/// Killed when dropped.
-struct Worker(Child);
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn start(storm: &SocketStorm) -> std::io::Result<Worker> {
-    fs::create_dir_all(&storm.home)?;
-    let mut command = Command::new(&storm.program);
-    command.args(["worker", "run"]).env_clear().current_dir(&storm.home);
-    command.env("HOME", &storm.home).env("PATH", "/usr/bin:/bin");
-    command.env("CLAUDE_MEM_WORKER_PORT", "0").env("CLAUDE_MEM_PROVIDER", "extract");
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().map(Worker)
+    lines.ask(&json!({"type": "stop"}))?;
+    drop(lines);
+    worker.wait()?;
+    compare(worker.data(), acknowledged.into_inner())
 }
 
 /// Sends `count` prompts of one session after another over one connection.
 fn send(
-    socket: &Path,
+    worker: &WorkerProcess,
     number: u64,
     count: u64,
     acknowledged: &AtomicU64,
 ) -> Result<(), Box<dyn Error>> {
-    let mut stream = UnixStream::connect(socket)?;
-    let mut answers = BufReader::new(stream.try_clone()?);
+    let mut connection = worker.lines()?;
     let mut sent = 0;
     let mut lines = String::new();
-    let mut answer = String::new();
     while sent < count {
         let together = PIPELINED.min(count - sent);
         lines.clear();
@@ -133,15 +104,8 @@ fn send(
             lines.push_str(&line.to_string());
             lines.push('\n');
         }
-        stream.write_all(lines.as_bytes())?;
-        for _ in 0..together {
-            answer.clear();
-            answers.read_line(&mut answer)?;
-            if !answer.contains("\"recorded\"") {
-                return Err(format!("the worker answered {answer:?}").into());
-            }
-            acknowledged.fetch_add(1, Ordering::Relaxed);
-        }
+        connection.record(&lines, together as usize)?;
+        acknowledged.fetch_add(together, Ordering::Relaxed);
         sent += together;
     }
     Ok(())
@@ -154,25 +118,6 @@ fn text(number: u64, event: u64) -> String {
     let len = if mixed.is_multiple_of(100) { 8_000 + mixed % 20_000 } else { 20 + mixed % 500 };
     let word = format!("prompt {event} of {number} ");
     word.repeat(len as usize / word.len() + 1)
-}
-
-fn ask(socket: &Path, message: &Value) -> Result<Value, Box<dyn Error>> {
-    let mut stream = UnixStream::connect(socket)?;
-    writeln!(stream, "{message}")?;
-    let mut answer = String::new();
-    BufReader::new(stream).read_line(&mut answer)?;
-    Ok(serde_json::from_str(&answer)?)
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) -> Result<(), Box<dyn Error>> {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        if Instant::now() > deadline {
-            return Err(format!("waited too long for {what}").into());
-        }
-        thread::sleep(PAUSE);
-    }
-    Ok(())
 }
 
 fn compare(data: &Path, acknowledged: u64) -> Result<Outcome, Box<dyn Error>> {

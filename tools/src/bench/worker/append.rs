@@ -208,7 +208,7 @@ fn turn(
     taken: &mut ResourceUse,
 ) -> Outcome<Duration> {
     let each = count / crowd.clients;
-    let (worker, programs) = (serving.pid(), std::process::id());
+    let (worker, programs) = (serving.worker.pid(), std::process::id());
     let before = (serving.syncs()?, processor(worker)?, processor(programs)?);
     let time = at_once(crowd.clients, |client| match crowd.way {
         Protocol::Http => post(serving, client, each),
@@ -219,7 +219,7 @@ fn turn(
     taken.syncs += serving.syncs()? - before.0;
     taken.observations += each * crowd.clients;
     // An ended session is distilled, so that nothing disturbs the other contestants.
-    let mut lines = serving.lines()?;
+    let mut lines = serving.worker.lines()?;
     for client in 0..crowd.clients {
         lines.ask(&json!({"type": "finalize", "session_id": format!("s{client}")}))?;
     }
@@ -246,25 +246,25 @@ fn at_once(clients: usize, part: impl Fn(usize) -> Outcome<()> + Sync) -> Outcom
 }
 
 fn post(serving: &Serving, client: usize, count: usize) -> Outcome<()> {
-    let mut http = serving.http()?;
+    let mut http = serving.worker.http()?;
     let body = json!({"contentSessionId": format!("s{client}"), "tool_name": "Bash",
         "tool_input": {"command": "cargo test"}, "tool_response": "x".repeat(BYTES)})
     .to_string();
-    (0..count).try_for_each(|_| http.post("/api/sessions/observations", &body))
+    (0..count).try_for_each(|_| http.request("POST", "/api/sessions/observations", &body).map(drop))
 }
 
 fn send_lines(serving: &Serving, client: usize, count: usize, together: usize) -> Outcome<()> {
-    let mut lines = serving.lines()?;
+    let mut lines = serving.worker.lines()?;
     let line =
         json!({"type": "observation", "session_id": format!("s{client}"), "tool_name": "Bash",
         "tool_input": {"command": "cargo test"}, "tool_response": "x".repeat(BYTES)})
         .to_string();
     let lines_text = format!("{line}\n").repeat(together);
     for _ in 0..count / together {
-        lines.say(&lines_text, together)?;
+        lines.record(&lines_text, together)?;
     }
     let rest = count % together;
-    lines.say(&lines_text[..rest * (line.len() + 1)], rest)
+    lines.record(&lines_text[..rest * (line.len() + 1)], rest)
 }
 
 fn insert_each(path: &Path, journal: &str, count: usize) -> Outcome<Duration> {

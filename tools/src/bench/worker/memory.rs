@@ -20,11 +20,11 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     let watched = Duration::from_secs(settings.size(30, 1));
     let serving = Serving::start(scratch, "worker-memory", &[])?;
     serving.wait_until_done()?;
-    let idle = ResourceUse::of(serving.pid())?;
-    let percent = percent(serving.pid(), watched)?;
+    let idle = ResourceUse::of(serving.worker.pid())?;
+    let percent = percent(serving.worker.pid(), watched)?;
     work(&serving, events)?;
     serving.wait_until_done()?;
-    let busy = ResourceUse::of(serving.pid())?;
+    let busy = ResourceUse::of(serving.worker.pid())?;
     let verdict = |limit: f64, reached: f64, unit: &str| {
         Some(Verdict {
             target: format!("below {limit} {unit}"),
@@ -109,7 +109,7 @@ fn ran_for(pid: u32) -> Outcome<Duration> {
 
 /// Sends this many events of sessions with ten turns each.
 fn work(serving: &Serving, events: usize) -> Outcome<()> {
-    let mut lines = serving.lines()?;
+    let mut lines = serving.worker.lines()?;
     for turn in 0..events / (TURN + 1) {
         let session = format!("s{}", turn / 10);
         let mut turn_lines: Vec<String> = (0..TURN)
@@ -125,7 +125,7 @@ fn work(serving: &Serving, events: usize) -> Outcome<()> {
         let stop = json!({"type": "summarize", "session_id": session,
             "last_assistant_message": format!("Turn {turn} is done: the files are written.")});
         turn_lines.push(stop.to_string());
-        lines.say(&(turn_lines.join("\n") + "\n"), turn_lines.len())?;
+        lines.record(&(turn_lines.join("\n") + "\n"), turn_lines.len())?;
     }
     Ok(())
 }
