@@ -288,23 +288,24 @@ fn every_link_leads_to_a_file_and_a_heading() {
 }
 
 #[test]
-fn every_path_in_the_design_page_exists() {
-    let page = Page::read("docs/design.md");
-    let spans = page.code_spans();
-    let is_path = |span: &&String| {
+fn every_path_in_the_design_page_and_in_the_table_of_additions_exists() {
+    let mut table = Page::read("ARCHITECTURE.md");
+    let (_, rest) = table.text.split_once("## Where to add something").unwrap();
+    table.text = rest.split_once("\n## ").unwrap().0.to_owned();
+    let is_path = |span: &String| {
         let name = span.rsplit('/').next().unwrap();
         span.contains('/')
             && !span.starts_with(['/', '~'])
             && !name.starts_with("x.")
             && !name.contains("000N")
     };
-    let paths: Vec<&String> = spans.iter().filter(is_path).collect();
-    assert!(paths.len() > 15, "{paths:?}");
-    for path in paths {
-        assert!(
-            repository().join(path).exists(),
-            "docs/design.md names {path}, which is not there"
-        );
+    for (page, paths_min) in [(table, 15), (Page::read("docs/design.md"), 5)] {
+        let paths: Vec<String> = page.code_spans().into_iter().filter(is_path).collect();
+        assert!(paths.len() > paths_min, "{paths:?}");
+        for path in paths {
+            let exists = repository().join(&path).exists();
+            assert!(exists, "{} names {path}, which is not there", page.path);
+        }
     }
 }
 
