@@ -56,7 +56,11 @@ fn a_wrong_memory_is_put_right_and_stays_right_after_a_rebuild() {
     let page = context_page(&sandbox);
     assert!(page.contains("sleeps at ten") && !page.contains("at noon"), "{page}");
     assert!(!page.contains("otter") && !page.contains("seal"), "{page}");
+    // Three letters are enough.
+    let begun = sandbox.run(&["search", "sle"]);
+    assert!(begun.stderr.contains("words that begin with it"), "{begun:?}");
     let found = sandbox.run(&["search", "sleep"]).ok();
+    assert_eq!(begun.ok(), found);
     assert!(found.contains("[pinned] Sleep of the walrus"), "{found}");
     assert!(found.contains("[wrong: otters never sleep] Sleep of the otter"), "{found}");
     assert!(found.contains("[superseded by #1] Sleep of the seal"), "{found}");

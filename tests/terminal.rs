@@ -265,7 +265,7 @@ fn long_work_shows_percent_rate_and_remaining_time() {
     assert!(pieces.len() < 200, "{} writes for 2000 events", pieces.len());
     assert!(pieces.concat().contains("events written to pipe"), "{shown}");
     let silent = sandbox.run(&["export", "--output", "file"]);
-    assert_eq!(silent.stderr, "2001 events written to file\n");
+    assert_eq!(silent.stderr, "2,001 events written to file\n");
 }
 
 #[test]

@@ -8,7 +8,13 @@ use claude_mem_log::Options;
 use serde_json::json;
 
 use claude_mem_capture::redaction;
-use claude_mem_core::{app::App, failure::Failure, format::count, paths, time_arg::When};
+use claude_mem_core::{
+    app::App,
+    failure::Failure,
+    format::{count, number},
+    paths,
+    time_arg::When,
+};
 use claude_mem_distill::{self, Estimate, dollars, tokens};
 use claude_mem_import::{self, From, Report, Scope, Sink};
 use claude_mem_memory::store;
@@ -142,14 +148,14 @@ impl ImportResult {
         app.output.line(format_args!(
             "{} {verb} from {from}, {} existed already",
             count(report.added_total(), "event"),
-            report.known
+            number(report.known)
         ))?;
         let refused = report.refused.iter().map(|(why, count)| ("refused", why.as_str(), *count));
         let left_out = report.left_out.iter().map(|(why, count)| ("left out", *why, *count));
         let added = report.added.iter().map(|(what, count)| ("", *what, *count));
         for (verdict, what, count) in added.chain(left_out).chain(refused) {
             let verdict = if verdict.is_empty() { String::new() } else { format!("{verdict}: ") };
-            app.output.line(format_args!("  {verdict}{count} {what}"))?;
+            app.output.line(format_args!("  {verdict}{} {what}", number(count)))?;
         }
         if report.tool_uses_left_out_total() > 0 {
             let reasons: Vec<String> = report

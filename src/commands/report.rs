@@ -143,18 +143,18 @@ fn numbers(total: &Totals) -> String {
         0 => String::new(),
         failed => format!(" ({failed} failed)"),
     };
-    let parts = [
+    let mut parts = vec![
         count(total.sessions, "session"),
         count(total.prompts, "prompt"),
         count(total.tool_uses, "tool use") + &failed,
         count(total.files_edited, "file") + " edited",
         count(total.commits, "commit"),
-        format!(
-            "{} for distilling ({} tokens)",
-            dollars(micro_dollars(total)),
-            tokens(total.tokens)
-        ),
     ];
+    // The built-in rules use no tokens.
+    if total.tokens > 0 {
+        let (cost, tokens) = (dollars(micro_dollars(total)), tokens(total.tokens));
+        parts.push(format!("{cost} for distilling ({tokens} tokens)"));
+    }
     wrapped("", &parts.join(", "))
 }
 

@@ -4,6 +4,7 @@
 //! million reports write no more than a few hundred, and the bar moves while the work itself reports nothing.
 
 use std::{
+    fmt,
     io::{self, IsTerminal as _, Write as _},
     path::Path,
     sync::{
@@ -16,13 +17,16 @@ use std::{
 
 use claude_mem_log::{Log, Seq};
 use claude_mem_projections::{host_logs, host_of, local_seq};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{
+    DecimalBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState,
+    ProgressStyle,
+};
 
 use crate::safe_text::clean;
 
-const ITEMS: &str = "{spinner} {prefix} {bar:12} {percent:>3}%  {human_pos}/{human_len}, {per_sec:.0}, {eta} left {wide_msg}";
-const BYTES: &str = "{spinner} {prefix} {bar:12} {percent:>3}%  {decimal_bytes}/{decimal_total_bytes}, \
-     {decimal_bytes_per_sec}, {eta} left {wide_msg}";
+const ITEMS: &str =
+    "{spinner} {prefix} {bar:12} {percent:>3}%  {human_pos}/{human_len}{rate}{left} {wide_msg}";
+const BYTES: &str = "{spinner} {prefix} {bar:12} {percent:>3}%  {decimal_bytes}/{decimal_total_bytes}{rate}{left} {wide_msg}";
 const UNKNOWN: &str = "{spinner} {prefix} {elapsed} {wide_msg}";
 /// Shorter work shows nothing.
 const DELAY: Duration = Duration::from_millis(500);
@@ -195,8 +199,25 @@ impl Task {
             Unit::Items => ITEMS,
             Unit::Bytes => BYTES,
         };
+        let unit = self.unit;
         let style = ProgressStyle::with_template(template)
-            .map_or_else(|_| ProgressStyle::default_bar(), |style| style.progress_chars("█▉ "));
+            .map_or_else(|_| ProgressStyle::default_bar(), |style| style.progress_chars("█▉ "))
+            .with_key("rate", move |state: &ProgressState, text: &mut dyn fmt::Write| {
+                let rate = rate(state) as u64;
+                let _ = match unit {
+                    _ if rate == 0 => Ok(()),
+                    Unit::Items => write!(text, ", {}/s", HumanCount(rate)),
+                    Unit::Bytes => write!(text, ", {}/s", DecimalBytes(rate)),
+                };
+            })
+            .with_key("left", |state: &ProgressState, text: &mut dyn fmt::Write| {
+                let steps = state.len().unwrap_or(0).saturating_sub(state.pos());
+                let rate = rate(state);
+                if steps > 0 && rate > 0.0 {
+                    let left = Duration::try_from_secs_f64(steps as f64 / rate).unwrap_or_default();
+                    let _ = write!(text, ", {:#} left", HumanDuration(left));
+                }
+            });
         // Four calls change the bar at each redraw, and draw at most as often as this.
         let target = ProgressDrawTarget::stderr_with_hz(5);
         ProgressBar::with_draw_target(None, target)
@@ -204,6 +225,13 @@ impl Task {
             .with_prefix(self.name.clone())
             .with_elapsed(self.started.elapsed())
     }
+}
+
+/// Steps or bytes per second since the start. The bar's own estimate begins when it is first drawn, with everything
+/// that was done until then.
+fn rate(state: &ProgressState) -> f64 {
+    let elapsed = state.elapsed().as_secs_f64();
+    if elapsed > 0.0 { state.pos() as f64 / elapsed } else { 0.0 }
 }
 
 /// Draws while there are tasks.

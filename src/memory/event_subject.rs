@@ -2,6 +2,7 @@
 
 use claude_mem_core::format::count;
 use claude_mem_events::{Event, Revision, StopScope, Submitter};
+use claude_mem_projections::{KINDS, xml::read_reply};
 use serde_json::Value;
 
 /// Fields of a tool's input that describe it best, in order of preference.
@@ -40,7 +41,9 @@ pub fn subject(event: &Event) -> String {
         },
         Event::SessionEnded(ended) => ended.reason.clone(),
         Event::InputUnreadable(input) => format!("{}: {}: {}", input.hook, input.error, input.text),
-        Event::AgentReplied(replied) => format!("{}: {}", replied.provider, replied.reply),
+        Event::AgentReplied(replied) => {
+            format!("{}: {}", replied.provider, response_titles(&replied.reply))
+        }
         Event::AgentFailed(failed) => format!("{}: {}", failed.provider, failed.message),
         Event::MemoryAdded(added) => format!("{} {}", added.title, added.text),
         Event::MemoryRevised(revised) => revision(&revised.revision),
@@ -63,6 +66,15 @@ pub fn subject(event: &Event) -> String {
         }
     };
     one_line(&text)
+}
+
+/// The titles in a response, which is XML; without one, the response.
+pub fn response_titles(response: &str) -> String {
+    let reply = read_reply(response, KINDS);
+    let request = reply.summary.and_then(|summary| summary.request);
+    let titles = reply.observations.into_iter().filter_map(|observation| observation.title);
+    let titles: Vec<String> = titles.chain(request).collect();
+    if titles.is_empty() { response.to_owned() } else { titles.join("; ") }
 }
 
 fn revision(revision: &Revision) -> String {
@@ -112,9 +124,21 @@ pub fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use claude_mem_events::ToolUsed;
+    use claude_mem_events::{AgentReplied, ToolUsed};
 
     use super::*;
+
+    #[test]
+    fn a_response_is_described_by_its_titles() {
+        let replied = |reply: &str| {
+            let (provider, reply) = ("claude".into(), reply.into());
+            subject(&AgentReplied { provider, reply, ..AgentReplied::default() }.into())
+        };
+        let one =
+            "<observation><type>change</type><title>Caches &amp; builds</title></observation>";
+        assert_eq!(replied(one), "claude: Caches & builds");
+        assert_eq!(replied("Nothing to note."), "claude: Nothing to note.");
+    }
 
     #[test]
     fn a_tool_is_described_by_its_input() {

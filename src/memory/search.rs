@@ -97,8 +97,31 @@ pub fn matches(results: &SearchResults) -> String {
     }
 }
 
-/// Finds memories by their words, and by meaning if they have vectors.
+/// Finds memories by their words, and by meaning if they have vectors. A last word that no memory contains is taken
+/// as the start of one, if it is the only word or nothing else is found.
 pub fn search(
+    app: &App,
+    store: &Store,
+    request: &SearchRequest,
+) -> Result<SearchResponse, Failure> {
+    let found = search_words(app, store, request)?;
+    let SearchResults { hits, matched, query, .. } = &found.results;
+    let is_found = *matched > 0 || !(hits.is_empty() || query.terms.len() == 1);
+    if request.is_typing || is_found || query.hint.is_some() {
+        return Ok(found);
+    }
+    let typed = SearchRequest { is_typing: true, ..request.clone() };
+    let mut begun = search_words(app, store, &typed)?;
+    if begun.results.hits.is_empty() {
+        return Ok(found);
+    }
+    let word = request.query.split_whitespace().next_back().unwrap_or_default();
+    begun.results.hint =
+        Some(format!("no memory contains `{word}`; these contain words that begin with it"));
+    Ok(begun)
+}
+
+fn search_words(
     app: &App,
     store: &Store,
     request: &SearchRequest,

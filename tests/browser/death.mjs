@@ -52,6 +52,10 @@ await open(async (stage) => {
   await shot(page, "banner");
   await banner.getByRole("button", { name: "Copy" }).click();
   assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^claude-mem settings set /);
+  // Another provider needs no reload.
+  run(["settings", "set", "PROVIDER", "extract"]);
+  await banner.waitFor({ state: "hidden" });
+  await sees(page.locator("#live"), "Live");
   await stage.go("/nowhere");
   await sees(page.locator("main"), "Page not found");
   stage.troubles.splice(0); // Errors of the browser while there was no worker, and when it was rejected.

@@ -39,6 +39,15 @@ await open(async (stage) => {
   await press("Enter");
   await sees(page.locator("h1"), "VACUUM FULL");
 
+  // The memory before it, and back.
+  const place = new URL(page.url()).pathname;
+  await sees(page.locator(".neighbours"), "Earlier");
+  await press("[");
+  await page.waitForURL((url) => /^\/m\//.test(url.pathname) && url.pathname !== place);
+  await sees(page.locator(".neighbours"), "Later");
+  await press("]");
+  await page.waitForURL(`**${place}`);
+
   await press("?");
   await sees(page.getByRole("dialog"), "Next row");
   await shot(page, "keys");

@@ -32,7 +32,7 @@ await open(async (stage) => {
     project: "/p/ledger",
     decisions: "/decisions",
     files: "/files",
-    stats: "/stats",
+    stats: "/stats?days=90",
     context: "/context?project=ledger",
     replays: "/replay",
     settings: "/settings",
@@ -44,14 +44,16 @@ await open(async (stage) => {
     ["dark", 1280, 860],
     ["phone", 390, 844],
   ];
-  for (const [view, width, height] of views) {
-    await page.emulateMedia({ colorScheme: view === "dark" ? "dark" : "light", reducedMotion: "reduce" });
-    await page.setViewportSize({ width, height });
-    for (const [name, path] of Object.entries(pages)) {
-      await stage.go(path);
-      await page.locator("main .page:not(.waiting) h1").first().waitFor({ state: "attached" });
-      await sees(page.locator("#live"), "Live");
-      await page.locator("main .skeleton").first().waitFor({ state: "detached" });
+  for (const [name, path] of Object.entries(pages)) {
+    await stage.go(path);
+    await page.locator("main .page:not(.waiting) h1").first().waitFor({ state: "attached" });
+    await sees(page.locator("#live"), "Live");
+    await page.locator("main .skeleton").first().waitFor({ state: "detached" });
+    for (const [view, width, height] of views) {
+      await page.emulateMedia({ colorScheme: view === "dark" ? "dark" : "light", reducedMotion: "reduce" });
+      await page.setViewportSize({ width, height });
+      // Charts are drawn anew for the width.
+      await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
       const [content, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
       assert.ok(content <= screen, `${name} is ${content} wide on a ${view} of ${screen}`);
       await isOpenToAll(page, `${name}, ${view}`);
@@ -71,6 +73,19 @@ await open(async (stage) => {
   await isOpenToAll(page, "feed, compact");
   await shot(page, "light-compact");
   await page.getByRole("button", { name: "Compact list" }).click();
+
+  // On a wide screen, the memory that has the focus is shown beside the list. A click shows it, another one opens it.
+  await page.setViewportSize({ width: 1600, height: 900 });
+  const preview = page.getByRole("complementary", { name: "Preview" });
+  await sees(preview.locator("h2"), "Prompt");
+  const texts = page.locator(".row:not(.kind-prompt) .headline");
+  await texts.nth(2).click();
+  await sees(preview.locator(".kicker"), await texts.nth(2).evaluate((link) => link.dataset.row));
+  assert.equal(new URL(page.url()).pathname, "/");
+  await isOpenToAll(page, "feed, wide");
+  await shot(page, "light-wide");
+  await texts.nth(2).click();
+  await page.waitForURL("**/m/*");
   await page.setViewportSize({ width: 390, height: 844 });
 
   // On a phone, a setting has the whole width for its description.
@@ -108,6 +123,7 @@ await open(async (stage) => {
   });
   const sum = (rows, key) => rows.reduce((total, row) => total + row[key], 0);
   assert.equal(sum(period.projects, "events"), sum(period.days, "events"));
+  assert.equal(sum(period.types, "observations"), sum(period.days, "observations"));
   assert.equal(sum(period.projects, "cost_usd").toFixed(6), sum(period.days, "cost_usd").toFixed(6));
 
   // A chart can be read without seeing or pointing.

@@ -7,8 +7,12 @@ await open(async (stage) => {
   await distilled(stage, 5);
   await stage.go("/replay");
   const form = page.locator("form.replay-form");
+  // A preset fills the form and estimates it.
+  await form.getByRole("button", { name: "Last 7 days, preview" }).click();
+  await sees(form.locator(".estimate"), "no request is sent");
+  assert.equal(await form.getByLabel("Since").inputValue(), "7d");
+  assert.equal(await form.getByLabel("Preview only").isChecked(), true);
   await form.getByLabel("Model").fill("claude-sonnet-5");
-  await form.getByLabel("Preview only").check();
   // Other instructions: chosen as a file, of which only the text is sent, or written.
   await form.getByText("Custom prompt").click();
   const prompt = form.getByLabel("Prompt", { exact: true });

@@ -7,7 +7,9 @@ set -eu
 
 version=@VERSION@
 from=@URL@
-prefix=${HOME:-}/.local
+prefix=${HOME:+$HOME/.local}
+usage='sh install.sh [--from ADDRESS_OR_FOLDER] [--prefix FOLDER]'
+offline='check your network, or download the files elsewhere and pass their folder: sh install.sh --from FOLDER'
 
 fail() {
   printf 'error: %s\n' "$1" >&2
@@ -31,11 +33,11 @@ fetch() {
   case $from in
     http://* | https://*)
       if command -v curl >/dev/null 2>&1; then
-        curl -fsSL -o "$work/$1" "$from/$1" || fail "cannot download $from/$1"
+        curl -fsSL -o "$work/$1" "$from/$1" || fail "cannot download $from/$1" "$offline"
       elif command -v wget >/dev/null 2>&1; then
-        wget -qO "$work/$1" "$from/$1" || fail "cannot download $from/$1"
+        wget -qO "$work/$1" "$from/$1" || fail "cannot download $from/$1" "$offline"
       else
-        fail "neither curl nor wget is installed"
+        fail "neither curl nor wget is installed" "$offline"
       fi
       ;;
     *) cp "$from/$1" "$work/$1" 2>/dev/null || fail "there is no $1 in $from" ;;
@@ -62,11 +64,16 @@ copy() {
 main() {
   while [ $# -gt 0 ]; do
     case $1 in
-      --from) from=${2:?} && shift 2 ;;
-      --prefix) prefix=${2:?} && shift 2 ;;
-      *) fail "unknown option $1" "sh install.sh [--from ADDRESS_OR_FOLDER] [--prefix FOLDER]" ;;
+      -h | --help) printf 'Usage: %s\n' "$usage" && exit 0 ;;
+      --from) from=${2-} && shift ;;
+      --prefix) prefix=${2-} && shift ;;
+      *) fail "unknown option $1" "$usage" ;;
     esac
+    [ $# -gt 0 ] || fail "an option has no value" "$usage"
+    shift
   done
+  [ -n "$prefix" ] || fail "HOME is not set" "name a folder with --prefix"
+  [ -n "$from" ] || fail "it is not known where to download from" "$usage"
   name=claude-mem-v$version-$(target)
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
@@ -74,10 +81,11 @@ main() {
   fetch "$name.tar.gz"
   expected=$(sed -n "s/^\([0-9a-f]*\)  *[*]\{0,1\}$name\.tar\.gz\$/\1/p" "$work/SHA256SUMS")
   found=$(sha256 "$work/$name.tar.gz")
-  if [ -z "$expected" ] || [ "${found%% *}" != "$expected" ]; then
+  [ -n "$expected" ] || fail "SHA256SUMS does not list $name.tar.gz" "nothing was installed; they are of different releases"
+  if [ "${found%% *}" != "$expected" ]; then
     fail "$name.tar.gz has another checksum than SHA256SUMS" "nothing was installed; download it again"
   fi
-  tar -C "$work" -xzf "$work/$name.tar.gz"
+  tar -C "$work" -xzf "$work/$name.tar.gz" || fail "$name.tar.gz cannot be unpacked" "nothing was installed"
   unpacked=$work/$name
   "$unpacked/claude-mem" --version >/dev/null || fail "the binary does not run on this machine" "nothing was installed"
 

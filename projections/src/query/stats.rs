@@ -110,6 +110,10 @@ const COUNTED: [(&str, &[(&str, &str)]); 4] = [
     ("failures", SPENT),
 ];
 
+/// The rows of one project, and of those that were merged into it.
+const OF_PROJECT: &str = "and project in (select id from projects where owner in
+    (select owner from projects where label = :project or key = :project))";
+
 /// Sums one table by day. Summing all tables together would sort all their rows: with 100,000
 /// observations and a year of days, that takes three times as long.
 fn counted((table, sums): (&str, &[(&str, &str)]), within: &str) -> String {
@@ -174,13 +178,7 @@ impl Store {
         offset_seconds: i64,
         project: Option<&str>,
     ) -> Result<Vec<DayStats>> {
-        let within = match project {
-            None => "",
-            Some(_) => {
-                "and project in (select id from projects where owner in
-                     (select owner from projects where label = :project or key = :project))"
-            }
-        };
+        let within = project.map_or("", |_| OF_PROJECT);
         // Events outside of projects belong to all of them together only.
         let parts = match project {
             None => "select id from projects union all select null",
@@ -214,6 +212,20 @@ impl Store {
         };
         let days = statement.query_map(values, read_day)?;
         Ok(days.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The number of visible observations of each type from `since_us` on, the most frequent first.
+    pub fn type_stats(&self, since_us: u64, project: Option<&str>) -> Result<Vec<(String, u64)>> {
+        let within = project.map_or("", |_| OF_PROJECT);
+        let sql = format!(
+            "select coalesce(type, 'note'), count(*) from visible_observations
+             where at_us >= :since and coalesce(:project, '') is not null {within}
+             group by 1 order by 2 desc, 1"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let values = named_params! { ":since": since_us as i64, ":project": project };
+        let types = statement.query_map(values, |row| Ok((row.get(0)?, number(row, 1)?)))?;
+        Ok(types.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Every project with events from `since_us` on, the one with the latest session first.
@@ -365,6 +377,12 @@ mod tests {
         assert_eq!(store.daily_stats(0, 0, Some("q")).unwrap().len(), 1);
         assert_eq!(store.daily_stats(BEGIN_US + DAY_US, 0, None).unwrap(), days[1..]);
         assert_eq!(store.daily_stats(0, 0, Some("unknown")).unwrap(), []);
+        let types = |project| store.type_stats(0, project).unwrap();
+        assert_eq!(
+            (types(None).len(), types(Some("p")), types(Some("q"))),
+            (1, types(None), vec![])
+        );
+        assert_eq!(types(None)[0].1, 1);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use claude_mem_projections::{ExportQuery, Store};
 use claude_mem_core::{
     app::App,
     failure::Failure,
+    format::number,
     progress::{LogProgress, Progress},
     safe_text::write_json,
     time_arg::TimeRange,
@@ -150,6 +151,7 @@ impl ExportCounts {
             app.output.say(format_args!("warning: skipped {gaps} damaged places of the log"));
         }
         if let Some(file) = file {
+            let count = number(*count);
             app.output.say(format_args!("{count} {what} written to {}", file.display()));
         }
     }

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use claude_mem_events::{AgentReplied, Event, Seq};
+use claude_mem_events::{Event, Seq};
 use claude_mem_log::Log;
 use claude_mem_projections::{
-    KINDS, Store,
+    Store,
     details::{MemoryBody, MemoryDetails, SourceEvent},
     local_seq,
     search::{Kind, MemoryId},
-    xml::read_reply,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -25,7 +24,7 @@ use super::{
 use claude_mem_core::app::App;
 use claude_mem_memory::{
     context::{FileState, file_states},
-    event_subject::{input_subject, one_line, subject},
+    event_subject::{input_subject, one_line, response_titles, subject},
     memory_json::MarksJson,
     store,
 };
@@ -279,20 +278,8 @@ fn event_detail(log: &Log, source: SourceEvent) -> Result<EventDetail, ApiError>
 pub(super) fn subject_of(event: &Event) -> String {
     match event {
         Event::ToolUsed(used) => one_line(&input_subject(&used.input)),
-        Event::AgentReplied(replied) => one_line(&response_titles(replied)),
+        Event::AgentReplied(replied) => one_line(&response_titles(&replied.reply)),
         event => subject(event),
-    }
-}
-
-/// The titles in a response, which is XML.
-fn response_titles(replied: &AgentReplied) -> String {
-    let reply = read_reply(&replied.reply, KINDS);
-    let request = reply.summary.and_then(|summary| summary.request);
-    let titles = reply.observations.into_iter().filter_map(|observation| observation.title);
-    let titles: Vec<String> = titles.chain(request).collect();
-    match titles.is_empty() {
-        true => format!("{}: {}", replied.provider, replied.reply),
-        false => titles.join("; "),
     }
 }
 

@@ -155,6 +155,16 @@ struct Daily {
     sessions: u64,
     /// Projects with events in this period, or the requested one.
     projects: Vec<ProjectShare>,
+    /// Observations of this period by type, the most frequent first.
+    types: Vec<TypeCount>,
+}
+
+/// Number of observations of a type.
+#[derive(Debug, Serialize, ToSchema)]
+struct TypeCount {
+    #[serde(rename = "type")]
+    type_: String,
+    observations: u64,
 }
 
 /// The part of a project in a period.
@@ -216,7 +226,11 @@ async fn daily(
         };
         let shares = store.project_stats(since_us.cast_unsigned())?.into_iter().filter(wanted);
         let shares: Vec<ProjectStats> = shares.collect();
+        let types = store.type_stats(since_us.cast_unsigned(), project.as_deref())?;
+        let types =
+            types.into_iter().map(|(type_, observations)| TypeCount { type_, observations });
         Ok(Daily {
+            types: types.collect(),
             days: days.into_iter().map(day).collect(),
             sessions: shares.iter().map(|share| share.sessions).sum(),
             projects: shares

@@ -60,7 +60,7 @@ macro_rules! files {
     };
 }
 
-static FILES: [File; 46] = files![
+static FILES: [File; 47] = files![
     "api.js",
     "app.js",
     "chart.js",
@@ -88,6 +88,7 @@ static FILES: [File; 46] = files![
     "origin.css",
     "pages.css",
     "palette.js",
+    "preview.js",
     "project.js",
     "provenance.js",
     "replay.css",

@@ -23,7 +23,9 @@ use claude_mem_core::{
     os::{self, WakeListener},
     settings::table::WORKER_IDLE,
 };
-use claude_mem_distill::{DistillLoop, LoopState, Round, RunOptions};
+use claude_mem_distill::{
+    DistillLoop, LoopState, Round, RunOptions, providers::auto::changed_us, setup,
+};
 use claude_mem_memory::store;
 
 /// Maximum delay after a missed wake-up.
@@ -46,7 +48,8 @@ struct MainLoop {
     bell: WakeListener,
     lock: Arc<WorkerLock>,
     app: App,
-    settings: Option<SystemTime>,
+    /// When the settings, the keys or the login were last changed.
+    settings_us: u64,
     store: Store,
     distilling: DistillLoop,
     seen: Option<LogState>,
@@ -94,7 +97,7 @@ pub(super) fn start(
         shared: Arc::clone(shared),
         bell,
         lock,
-        settings: settings_time(&app),
+        settings_us: changed_us(&setup(&app)),
         app,
         store,
         distilling: DistillLoop::new(options, Arc::clone(&shared.cancelled), move || waker.wake()),
@@ -150,6 +153,7 @@ impl MainLoop {
     /// One round: index, notify, distill.
     fn round(&mut self, reason: WakeReason) -> Result<(), Failure> {
         let finished = self.distilling.results();
+        let has_new_settings = self.reload_settings()?;
         let seen = self.look();
         let has_grown = self.seen != Some(seen);
         if has_grown {
@@ -171,10 +175,29 @@ impl MainLoop {
             self.active = Instant::now();
         }
         let is_due = self.plan_at.is_some_and(|at| at <= Instant::now());
-        if has_grown || is_due || !finished.is_empty() {
+        if has_grown || has_new_settings || is_due || !finished.is_empty() {
             self.plan()?;
         }
+        if has_new_settings {
+            // A failure of the provider before may no longer count.
+            let progress = self.shared.board.read();
+            let (is_processing, waiting) = (progress.asking > 0, progress.waiting);
+            self.shared.notify(Change::Processing { is_processing, waiting });
+        }
         Ok(())
+    }
+
+    /// Reads the settings again if they, a key or the login were changed. Returns whether they were.
+    fn reload_settings(&mut self) -> Result<bool, Failure> {
+        let changed = changed_us(&setup(&self.app));
+        if changed == self.settings_us {
+            return Ok(false);
+        }
+        self.app = self.shared.app();
+        // The setting for observation types may have changed.
+        self.store = open(&mut self.app)?;
+        self.settings_us = changed;
+        Ok(true)
     }
 
     /// Detects changes by the active segment, the spill directory, and the
@@ -191,13 +214,6 @@ impl MainLoop {
 
     fn fold(&mut self) -> Result<(), Failure> {
         let dir = self.shared.paths.log();
-        let settings = settings_time(&self.app);
-        if settings != self.settings {
-            self.app = self.shared.app();
-            // The setting for observation types may have changed.
-            self.store = open(&mut self.app)?;
-            self.settings = settings;
-        }
         if self.seen.is_none_or(|seen| seen.spilled != self.look().spilled) {
             // A failure does not affect reading the log.
             let _ = maintain(&dir, &Options::default());
@@ -228,6 +244,7 @@ impl MainLoop {
 
     fn publish(&self, round: &Round, has_moved: bool) {
         let (asking, waiting) = (self.distilling.running().len(), round.pending);
+        let is_closed = matches!(round.state, LoopState::Closed(..));
         let (provider, model) = self.distilling.provider().unwrap_or_default();
         let before = self.shared.board.read();
         self.shared.board.update(|progress| {
@@ -247,7 +264,8 @@ impl MainLoop {
                 progress.moved = Instant::now();
             }
         });
-        if (before.asking, before.waiting) != (asking, waiting) {
+        let state_before = (before.asking, before.waiting, before.closed.is_some());
+        if state_before != (asking, waiting, is_closed) {
             self.shared.notify(Change::Processing { is_processing: asking > 0, waiting });
         }
     }
@@ -323,8 +341,4 @@ impl MainLoop {
             && self.active.elapsed() >= idle
             && self.shared.is_quiet_for(idle)
     }
-}
-
-fn settings_time(app: &App) -> Option<SystemTime> {
-    fs::metadata(app.paths.settings()).ok()?.modified().ok()
 }

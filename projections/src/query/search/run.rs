@@ -22,6 +22,9 @@ struct Weights {
 
 /// Number of rows that are scored. Two or three times as many found no more in any measured set.
 const SCORED_ROWS: usize = 150;
+/// The same while a query is being typed. Reading rows to score them is most of the work, and the next letter starts
+/// over.
+const TYPING_SCORED_ROWS: usize = 60;
 
 impl Store {
     /// Searches memories by words.
@@ -137,7 +140,11 @@ impl Searching<'_> {
                 also: None,
                 typed,
             };
-            let rows_max = SCORED_ROWS.max(2 * (self.search.offset + self.search.limit));
+            let scored_rows = match self.search.is_typing {
+                true => TYPING_SCORED_ROWS,
+                false => SCORED_ROWS,
+            };
+            let rows_max = scored_rows.max(2 * (self.search.offset + self.search.limit));
             let candidates = gathering.gather(statistics, rows_max)?;
             found.matched += candidates.matched;
             found.is_capped |= candidates.is_capped;
@@ -215,8 +222,9 @@ impl Searching<'_> {
             found.is_capped || found.matched > self.search.offset.saturating_add(self.search.limit);
         let hits = listed.into_iter().map(|(_, name)| TurnHit::listed(name)).collect();
         found.hits = self.show(hits, &found.query)?;
-        let is_empty = found.hits.is_empty();
-        found.hint = is_empty.then(|| no_hits(self.search, found.matched, false).into());
+        if found.hits.is_empty() {
+            found.hint = Some(no_hits(self.search, found.matched, self.store.is_empty()?).into());
+        }
         Ok(())
     }
 

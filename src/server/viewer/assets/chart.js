@@ -1,6 +1,7 @@
 // Charts, drawn by hand: columns by day, and bars by name. Each can be read with the pointer, with the arrow keys,
 // and as a table by those who do not see it.
 import { fill, h, s } from "./dom.js";
+import { go } from "./router.js";
 
 const HEIGHT = 132;
 const FOOT = 18;
@@ -11,16 +12,17 @@ const shown = (day) => dayShort.format(Date.parse(`${day}T00:00:00Z`));
 
 /**
  * Columns by day, one on the other. `series` are `{ name, key, style }`, the lowest first; `format` writes a
- * number; `isLine` draws the first of them as a line with the area below it.
+ * number; `isLine` draws the first of them as a line with the area below it; `link` is the address of a day, which a
+ * click or Enter opens.
  */
-export function columns({ title, days, series, format, isLine = false, note }) {
+export function columns({ title, days, series, format, isLine = false, note, link }) {
   const total = (day) => series.reduce((sum, { key }) => sum + (day[key] ?? 0), 0);
   const readout = h("p", { class: "readout", "aria-live": "polite" });
   const plot = h("div", {
-    class: "plot",
+    class: link ? "plot has-days" : "plot",
     tabindex: 0,
     role: "img",
-    "aria-label": `${title} by day. Use the arrow keys to read single days.`,
+    "aria-label": `${title} by day. Use the arrow keys to read single days${link ? ", and Enter to open one" : ""}.`,
   });
   const legend =
     series.length > 1 &&
@@ -147,11 +149,14 @@ export function columns({ title, days, series, format, isLine = false, note }) {
   );
   plot.addEventListener("pointerleave", () => choose(-1));
   plot.addEventListener("blur", () => choose(-1));
+  const openDay = () => link && days[at] && total(days[at]) > 0 && go(link(days[at].day));
+  plot.addEventListener("click", openDay);
   plot.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") return openDay();
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!by) return;
     event.preventDefault();
-    choose(Math.max(0, (at < 0 ? days.length : at) + by));
+    return choose(Math.max(0, (at < 0 ? days.length : at) + by));
   });
   new ResizeObserver(draw).observe(plot);
   tell();
@@ -177,8 +182,53 @@ function table(title, days, series, format) {
   );
 }
 
-/** Bars by name, the longest first. `link` makes an address of a name. */
-export function bars({ title, rows, format, link }) {
+/**
+ * A square for each day, a column for each week that begins on Monday, darker with its `value`. The columns below it
+ * have the same in numbers, for those who do not see it.
+ */
+export function calendar({ title, days, value, text, link }) {
+  const top = Math.max(...days.map(value), 1);
+  // By the root, because few days are much busier than all others.
+  const level = (day) => Math.ceil(Math.sqrt(value(day) / top) * 4);
+  const weekday = (day) => (new Date(`${day}T00:00:00Z`).getUTCDay() + 6) % 7;
+  const before = weekday(days[0].day);
+  const step = 15;
+  const squares = days.map((day, at) => {
+    const [week, row] = [Math.floor((at + before) / 7), (at + before) % 7];
+    return s(
+      "rect",
+      {
+        class: `level-${level(day)}`,
+        x: week * step,
+        y: 16 + row * step,
+        width: step - 3,
+        height: step - 3,
+        rx: 2.5,
+        on: value(day) ? { click: () => go(link(day.day)) } : {},
+      },
+      s("title", null, `${shown(day.day)}: ${text(day)}`),
+    );
+  });
+  const weeks = Math.floor((days.length - 1 + before) / 7) + 1;
+  const months = days
+    .map((day, at) => [day.day, Math.floor((at + before) / 7)])
+    .filter(([day, week]) => day.endsWith("-01") && week < weeks - 1)
+    .map(([day, week]) => s("text", { class: "tick", x: week * step, y: 10 }, shown(day).split(" ")[1]));
+  const [width, height] = [weeks * step, 16 + 7 * step];
+  return h(
+    "figure",
+    { class: "chart calendar" },
+    h("figcaption", null, h("h2", null, title)),
+    h(
+      "div",
+      { class: "scroll" },
+      s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" }, months, squares),
+    ),
+  );
+}
+
+/** Bars by name, the longest first. `link` makes an address of a name, and `text` what is shown of it. */
+export function bars({ title, rows, format, link, text = String }) {
   const top = Math.max(...rows.map(({ value }) => value)) || 1;
   return h(
     "figure",
@@ -191,7 +241,7 @@ export function bars({ title, rows, format, link }) {
         h(
           "li",
           null,
-          h("a", { class: "name", href: link(name), title: name }, name),
+          h("a", { class: "name", href: link(name), title: text(name) }, text(name)),
           h("span", { class: "number" }, format(value)),
           s(
             "svg",

@@ -10,7 +10,7 @@ export default async function context(main, { query }) {
   if (!projects.length) await refresh();
   const project = query.get("project") || projects[0]?.project;
   if (!project) {
-    main.append(empty("No projects yet", "The context of a session depends on its project."));
+    main.append(h("header", { class: "head" }, h("h1", null, "Context")), empty("No projects yet", "The context of a session depends on its project."));
     return { title: "Context", up: "/" };
   }
   const budget = query.get("budget") ?? "";

@@ -8,13 +8,11 @@ import { markdown } from "./markdown.js";
 import { provenance } from "./provenance.js";
 import * as revise from "./revise.js";
 import { go, reload, trouble, waiting } from "./router.js";
-import { address, isSame, item, label, marks, story } from "./rows.js";
+import { address, isSame, item, kindOf, label, marks, story } from "./rows.js";
 import { copyButton, copyText } from "./selection.js";
 
-const KINDS = { S: "summary", P: "prompt" };
-
 export default async function detail(main, { wanted: name }) {
-  const kind = KINDS[name[0]] ?? "observation";
+  const kind = kindOf(name);
   const id = name.replace(/^\D/, "");
   let found;
   try {
@@ -31,6 +29,11 @@ export default async function detail(main, { wanted: name }) {
   main.append(head(memory, copy, take), h("article", { class: "prose" }, BODIES[kind](memory)));
   const others = h("section", { class: "related", "aria-label": "Related" });
   main.append(others);
+  const keys = { y: copy, x: take };
+  neighbours(name).then((links) => {
+    main.querySelector(".crumbs")?.append(h("span", { class: "neighbours" }, links));
+    for (const link of links) keys[link.dataset.key] = () => go(link.getAttribute("href"));
+  }, () => {});
   // Without vectors there is nothing to show, and nothing to complain about.
   get(`/api/memory/${name}/related`).then((found) => fill(others, related(found)), () => {});
   if (kind !== "prompt") {
@@ -41,13 +44,44 @@ export default async function detail(main, { wanted: name }) {
       (error) => fill(place, trouble(error)),
     );
   }
-  const keys = { y: copy, x: take };
   if (kind === "observation") {
     keys.e = () => revise.edit(memory);
     keys.p = () => (memory.is_pinned ? revise.unpin : revise.pin)(memory);
   }
   return { title: memory.headline ?? label(kind), keys, up: "/" };
 }
+
+/** Links to the memories before and after it in its project. */
+async function neighbours(name) {
+  const { moments } = await get("/api/timeline", { anchor: name, depth_before: 1, depth_after: 1 });
+  const at = moments.findIndex(({ id }) => id === name);
+  const link = (moment, key, text) =>
+    moment &&
+    h(
+      "a",
+      { href: address(moment.id), title: moment.title, "aria-keyshortcuts": key, data: { key } },
+      text,
+    );
+  return [link(moments[at - 1], "[", "Earlier"), link(moments[at + 1], "]", "Later")].filter(Boolean);
+}
+
+/** A memory beside a list. */
+export const preview = (memory) =>
+  h(
+    "article",
+    { class: `prose detail is-${family(memory.kind, memory.type)}` },
+    kicker(memory),
+    h(
+      "h2",
+      null,
+      h("a", { href: address(memory.name) }, memory.kind === "prompt" ? "Prompt" : prose(memory.headline || "Untitled")),
+    ),
+    memory.subtitle && h("p", { class: "subtitle" }, prose(memory.subtitle)),
+    memory.wrong?.because && h("p", { class: "subtitle" }, "Wrong: ", prose(memory.wrong.because)),
+    meta(memory),
+    BODIES[memory.kind](memory),
+    h("p", { class: "actions" }, h("a", { class: "button", href: address(memory.name) }, "Open")),
+  );
 
 /** A memory that was forgotten, with the way back if it is known. */
 function forgotten(main, name, { message, meaning, body }) {
@@ -103,33 +137,11 @@ function head(memory, copy, take) {
       h("a", { href: `/?project=${encodeURIComponent(memory.project)}` }, memory.project),
       h("a", { class: "side-link", href: `/p/${encodeURIComponent(memory.project)}` }, "Overview"),
     ),
-    h(
-      "p",
-      { class: "kicker" },
-      mark(memory.kind, memory.type),
-      h("span", { class: "type" }, label(memory.kind, memory.type)),
-      h("span", null, memory.kind === "observation" ? `#${memory.id}` : memory.name),
-      marks(memory).map((text) => h("span", { class: "badge" }, text)),
-    ),
+    kicker(memory),
     h("h1", null, memory.kind === "prompt" ? "Prompt" : prose(memory.headline || "Untitled")),
     memory.subtitle && h("p", { class: "subtitle" }, prose(memory.subtitle)),
     memory.wrong?.because && h("p", { class: "subtitle" }, "Wrong: ", prose(memory.wrong.because)),
-    h(
-      "p",
-      { class: "meta" },
-      time(memory.at, `${dayName(memory.at)}, ${hour(memory.at)}`, inFull(memory.at)),
-      memory.session &&
-        h(
-          "a",
-          { href: story(memory.session, memory.name) },
-          memory.prompt_number ? `Prompt ${memory.prompt_number} of its session` : "Its session",
-        ),
-      memory.client && h("span", { class: "client" }, memory.client),
-      memory.origin === "user" && h("span", null, "written by hand"),
-      memory.origin === "claude" && h("span", null, "written by Claude"),
-      memory.origin === "program" && h("span", null, "written by a program"),
-      memory.origin === "import" && h("span", null, "imported"),
-    ),
+    meta(memory),
     h(
       "p",
       { class: "actions" },
@@ -144,6 +156,36 @@ function head(memory, copy, take) {
     ),
   );
 }
+
+/** Type, number and marks. */
+const kicker = (memory) =>
+  h(
+    "p",
+    { class: "kicker" },
+    mark(memory.kind, memory.type),
+    h("span", { class: "type" }, label(memory.kind, memory.type)),
+    h("span", null, memory.kind === "observation" ? `#${memory.id}` : memory.name),
+    marks(memory).map((text) => h("span", { class: "badge" }, text)),
+  );
+
+/** When it was, in which session, and who wrote it. */
+const meta = (memory) =>
+  h(
+    "p",
+    { class: "meta" },
+    time(memory.at, `${dayName(memory.at)}, ${hour(memory.at)}`, inFull(memory.at)),
+    memory.session &&
+      h(
+        "a",
+        { href: story(memory.session, memory.name) },
+        memory.prompt_number ? `Prompt ${memory.prompt_number} of its session` : "Its session",
+      ),
+    memory.client && h("span", { class: "client" }, memory.client),
+    memory.origin === "user" && h("span", null, "written by hand"),
+    memory.origin === "claude" && h("span", null, "written by Claude"),
+    memory.origin === "program" && h("span", null, "written by a program"),
+    memory.origin === "import" && h("span", null, "imported"),
+  );
 
 /** The buttons that put an observation right. */
 function corrections(memory) {

@@ -4,10 +4,11 @@ import { fill, h, prose } from "./dom.js";
 import { Bar, forFeed, forSearch, hostNames, isNarrow, isSearch, knowValues, passes, read } from "./filters.js";
 import { count, many, sentence } from "./format.js";
 import { empty, trouble, waiting, withQuery } from "./router.js";
+import { Preview } from "./preview.js";
 import { Rows, hit, item } from "./rows.js";
 import { Selection } from "./selection.js";
 
-/** The first piece fills a screen; the others come before one has scrolled there. */
+/** The first piece, and results while one types, fill a screen; the others come before one has scrolled there. */
 const FIRST = 25;
 const PAGE = 50;
 /** A query that stays as it is for so long, in milliseconds, is searched for by meaning, too. */
@@ -29,6 +30,16 @@ export default async function feed(main, { query }) {
   };
 }
 
+/** How much was found. `isAll` says that these are all results. */
+function summed({ totalResults, isCapped, hits, nearResults }, isAll) {
+  if (!totalResults && nearResults) return `No match by words, ${nearResults} by meaning`;
+  return (
+    many(totalResults, "match", "matches").replace(" ", isCapped ? "+ " : " ") +
+    (isAll && hits.length < totalResults ? ` in ${many(hits.length, "turn")}` : "") +
+    (nearResults ? ` and ${nearResults} by meaning` : "")
+  );
+}
+
 /** A link to the search with words that exist. */
 const suggested = ({ suggestion }) => h("a", { href: withQuery({ q: suggestion }, "/") }, suggestion);
 
@@ -39,6 +50,7 @@ class Feed {
     this.status = h("p", { class: "search-status", role: "status" });
     this.list = h("div");
     this.selection = new Selection(this.list);
+    this.preview = new Preview(this.list);
     this.end = h("div", { class: "end" });
     this.pill = h("button", {
       class: "pill",
@@ -53,20 +65,27 @@ class Feed {
     });
     this.onScroll = () => scrollY < 80 && this.#seen();
     addEventListener("scroll", this.onScroll, { passive: true });
+    main.classList.add("with-preview");
     main.append(
-      h("h1", { class: "hidden" }, "Feed"),
-      this.bar.element,
-      this.status,
-      this.now,
-      this.pill,
-      this.list,
-      this.end,
-      this.selection.bar,
+      h(
+        "div",
+        null,
+        h("h1", { class: "hidden" }, "Feed"),
+        this.bar.element,
+        this.status,
+        this.now,
+        this.pill,
+        this.list,
+        this.end,
+        this.selection.bar,
+      ),
+      this.preview.element,
     );
   }
 
   leave() {
     clearTimeout(this.settling);
+    this.preview.leave();
     this.watch.disconnect();
     this.asking?.abort();
     removeEventListener("scroll", this.onScroll);
@@ -117,6 +136,7 @@ class Feed {
     if (!this.isKept) {
       this.rows = rows;
       fill(this.list, rows.size ? rows.element : this.#nothing(first));
+      this.preview.first();
     }
     this.next = first.next;
     // What happened while it was asked for may be in the answer or not.
@@ -135,14 +155,10 @@ class Feed {
     if (document.activeElement?.id === "query") this.show(query, false).catch(() => {});
   }
 
-  /** The first results. A last word that nothing has may be the start of one. */
-  async #first(filters, isTyping) {
-    if (!isSearch(filters)) return this.#ask(filters);
+  /** The first results. */
+  #first(filters, isTyping) {
     this.isTyping = isTyping;
-    const first = await this.#ask(filters, 0);
-    if (isTyping || first.items.length) return first;
-    this.isTyping = true;
-    return this.#ask(filters, 0);
+    return this.#ask(filters, isSearch(filters) ? 0 : undefined);
   }
 
   async #ask(filters, next) {
@@ -157,19 +173,14 @@ class Feed {
     }
     const found = await get(
       "/api/search",
-      { ...forSearch(filters, this.isTyping), limit: PAGE, offset: next || "" },
+      { ...forSearch(filters, this.isTyping), limit: this.isTyping && !next ? FIRST : PAGE, offset: next || "" },
       signal,
     );
     const behind = (next ?? 0) + found.hits.length;
     return {
       items: found.hits.map(hit),
       next: found.hasMore && found.hits.length ? behind : null,
-      total:
-        many(found.totalResults, "match", "matches").replace(" ", found.isCapped ? "+ " : " ") +
-        (!next && !found.hasMore && found.hits.length < found.totalResults
-          ? ` in ${many(found.hits.length, "turn")}`
-          : "") +
-        (found.nearResults ? ` and ${found.nearResults} by meaning` : ""),
+      total: summed(found, !next && !found.hasMore),
       hint: found.hint,
       suggestion: found.suggestion,
     };
@@ -206,7 +217,7 @@ class Feed {
       isFound && first.items.length > 0 && first.total,
       this.isKept && h("b", null, `No results for “${this.filters.q}”`),
       first.suggestion && [" ", h("span", { class: "hint" }, "Did you mean ", suggested(first), "?")],
-      hint && [" ", h("span", { class: "hint" }, prose(hint))],
+      hint && [" ", h("span", { class: "hint" }, prose(sentence(hint)))],
     );
     this.status.hidden = !this.status.childNodes.length;
   }

@@ -24,6 +24,9 @@ const HELP = {
     ["Enter", "Open it"],
     ["Esc", "Back, or close"],
     ["g g", "To the top"],
+    ["G", "To the end"],
+    ["[", "Earlier memory"],
+    ["]", "Later memory"],
     ["?", "These keys"],
   ],
   Act: [
@@ -92,6 +95,8 @@ function found(key, actions) {
       return () => step(1);
     case "k":
       return () => step(-1);
+    case "G":
+      return () => scrollTo(0, document.documentElement.scrollHeight);
     case "g":
       return () => {
         isGoing = true;

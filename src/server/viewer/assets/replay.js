@@ -67,6 +67,14 @@ export default async function replay(main) {
   };
 }
 
+/** What people ask for most. Each fills the form, and estimates it. */
+const PRESETS = [
+  ["Last 7 days, preview", { since: "7d", shadow: true }],
+  ["New prompt, last 7 days", { since: "7d", shadow: true, isPromptOpen: true }],
+  ["Built-in rules, last 30 days", { since: "30d", provider: "extract", shadow: true }],
+  ["Rebuild everything", {}],
+];
+
 const isGoing = (now) => now?.state === "asking" || now?.state === "folding";
 
 /** The form, and what it would take to grant it. */
@@ -94,6 +102,13 @@ function replayForm(estimate) {
         },
       },
     },
+    h(
+      "div",
+      { class: "presets", role: "group", "aria-label": "Presets" },
+      PRESETS.map(([text, values]) =>
+        h("button", { type: "button", class: "chip", on: { click: () => preset(values) } }, text),
+      ),
+    ),
     h(
       "div",
       { class: "grid" },
@@ -146,6 +161,19 @@ function replayForm(estimate) {
       if (isBusy) start.disabled = true;
     },
   };
+
+  function preset({ isPromptOpen = false, ...values }) {
+    element.reset();
+    for (const [name, value] of Object.entries(values)) {
+      if (value === true) element.elements[name].checked = true;
+      else element.elements[name].value = value;
+    }
+    element.querySelector(".instructions").open = isPromptOpen;
+    start.disabled = true;
+    fill(estimate);
+    if (isPromptOpen) return element.elements.prompt_text.focus();
+    return dry.disabled ? undefined : ask();
+  }
 
   const body = () => {
     const data = new FormData(element);
@@ -229,7 +257,7 @@ function figures(found) {
       figure("Events", brief(found.events)),
       figure("Requests", brief(found.questions)),
       figure("Model calls", brief(found.calls)),
-      figure("Tokens", `${brief(found.tokens_in)} → ${brief(found.tokens_out)}`),
+      figure("Tokens", found.calls ? `${brief(found.tokens_in)} → ${brief(found.tokens_out)}` : "None"),
       figure(
         "Money",
         found.cost_usd === null && found.calls ? "Unknown" : found.cost_usd ? `about ${money(found.cost_usd)}` : "None",

@@ -35,6 +35,9 @@ export function isSame(text, title) {
   return plain(text) === plain(title);
 }
 
+const KINDS = { S: "summary", P: "prompt" };
+/** The kind of a memory by its name: `12`, `S3`, `P9`. */
+export const kindOf = (name) => KINDS[name[0]] ?? "observation";
 export const address = (name) => `/m/${name}`;
 export const story = (session, name) => `/s/${encodeURIComponent(session)}${name ? `#${name}` : ""}`;
 

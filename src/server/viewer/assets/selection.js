@@ -4,11 +4,10 @@ import { fill, h } from "./dom.js";
 import { many } from "./format.js";
 import { icon } from "./icons.js";
 import { markdown } from "./markdown.js";
-import { item } from "./rows.js";
+import { item, kindOf } from "./rows.js";
 import { complain, toast } from "./toast.js";
 
-const KINDS = { S: "summary", P: "prompt" };
-const place = (name) => `/api/${KINDS[name[0]] ?? "observation"}/${name.replace(/^\D/, "")}`;
+const place = (name) => `/api/${kindOf(name)}/${name.replace(/^\D/, "")}`;
 
 /** A button that copies what the page shows. */
 export function copyButton(copy) {
@@ -85,8 +84,7 @@ export class Selection {
     if (!names.length) return;
     try {
       const found = await Promise.all(names.map((name) => get(place(name))));
-      const kinds = names.map((name) => KINDS[name[0]] ?? "observation");
-      const texts = found.map((memory, at) => markdown(item(memory, kinds[at])));
+      const texts = found.map((memory, at) => markdown(item(memory, kindOf(names[at]))));
       await copyText(texts.join("\n---\n\n"), `${many(names.length, "memory", "memories")} copied as Markdown`);
     } catch (error) {
       complain(error);

@@ -154,8 +154,9 @@ function row(setting, save) {
 }
 
 /** A value that is changed in a terminal. Of a secret or a destination only whether there is one. */
-function shown({ name, value, default: usual, is_hidden: isHidden, is_set: isSet }) {
-  const word = isHidden ? usual : ({ true: "on", false: "off" }[value] ?? value);
+function shown({ name, value, kind, default: usual, is_hidden: isHidden, is_set: isSet }) {
+  const plain = kind === "list" ? value.replaceAll(/,\s*/g, ", ") : value;
+  const word = isHidden ? usual : ({ true: "on", false: "off" }[value] ?? plain);
   return h(
     "output",
     { class: "fixed", "aria-labelledby": name },

@@ -1,8 +1,8 @@
 // Statistics: events, memories, cost and lag.
 import { get } from "./api.js";
-import { bars, columns } from "./chart.js";
+import { bars, calendar, columns } from "./chart.js";
 import { calm, fill, h } from "./dom.js";
-import { brief, bytes, count, duration, isoDay, money } from "./format.js";
+import { brief, bytes, count, duration, isoDay, many, money } from "./format.js";
 import { empty, go, withQuery } from "./router.js";
 
 const SPANS = [
@@ -50,8 +50,10 @@ export default async function stats(main, { query }) {
     fill(
       charts,
       period.days.some((day) => day.events)
-        ? plots(days, all, period.projects, project)
-        : empty("No events in this period", "Choose a longer one, or another project."),
+        ? inPairs(plots(days, all, period, project).filter(Boolean))
+        : all.log.events
+          ? empty("No events in this period", "Choose a longer one, or another project.")
+          : empty("No events yet", "Charts appear with your first session."),
     );
   }
   await draw();
@@ -103,7 +105,21 @@ function top({ database, log, worker }, days, { sessions }, now) {
   ];
 }
 
-function plots(days, { log }, projects, project) {
+/** Two to a row: where the last one would be alone, it takes the whole row. */
+function inPairs(figures) {
+  const pairs = figures.filter((figure) => !figure.matches(".calendar"));
+  if (pairs.length % 2) pairs.at(-1).classList.add("whole");
+  return figures;
+}
+
+/** The feed of one day. */
+const dayAddress = (project) => (day) => {
+  const filters = new URLSearchParams({ since: day, until: day });
+  if (project) filters.set("project", project);
+  return `/?${filters}`;
+};
+
+function plots(days, { log }, { projects, types }, project) {
   let size = Math.max(0, log.size - days.reduce((sum, day) => sum + day.log_bytes, 0));
   const grown = days.map((day) => ({ day: day.day, size: (size += day.log_bytes) }));
   const others = days.map((day) => ({
@@ -115,11 +131,21 @@ function plots(days, { log }, projects, project) {
     .sort((a, b) => b.events - a.events)
     .slice(0, 10);
   const paid = rows.filter(({ cost_usd: cost }) => cost);
+  const link = dayAddress(project);
   return [
+    days.length >= 90 &&
+      calendar({
+        title: "Activity",
+        days,
+        link,
+        value: (day) => day.prompts + day.tool_uses + day.observations,
+        text: (day) => `${many(day.observations, "observation")}, ${many(day.prompts, "prompt")}`,
+      }),
     columns({
       title: "Events",
       days: others,
       format: brief,
+      link,
       series: [
         { name: "Tool uses", key: "tool_uses", style: "one" },
         { name: "Prompts", key: "prompts", style: "two" },
@@ -130,6 +156,7 @@ function plots(days, { log }, projects, project) {
       title: "Memories",
       days,
       format: brief,
+      link,
       series: [
         { name: "Observations", key: "observations", style: "one" },
         { name: "Summaries", key: "summaries", style: "two" },
@@ -141,6 +168,7 @@ function plots(days, { log }, projects, project) {
         title: "Tokens",
         days,
         format: brief,
+        link,
         series: [
           { name: "Read", key: "tokens_in", style: "one" },
           { name: "Written", key: "tokens_out", style: "two" },
@@ -151,6 +179,7 @@ function plots(days, { log }, projects, project) {
         title: "Money",
         days,
         format: money,
+        link,
         series: [{ name: "Dollars", key: "cost_usd", style: "one" }],
       }),
     !project &&
@@ -162,6 +191,15 @@ function plots(days, { log }, projects, project) {
         isLine: true,
         note: bytes(log.size),
         series: [{ name: "Bytes", key: "size", style: "one" }],
+      }),
+    types.length > 0 &&
+      bars({
+        title: "Observations by type",
+        rows: types.map(({ type, observations: value }) => ({ name: type, value })),
+        format: brief,
+        text: (type) => `${type[0].toUpperCase()}${type.slice(1)}`.replaceAll("_", " "),
+        link: (type) =>
+          `/?${new URLSearchParams({ kind: "observation", type, since: days[0].day, ...(project && { project }) })}`,
       }),
     !project &&
       rows.length > 0 &&
