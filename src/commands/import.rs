@@ -174,12 +174,16 @@ impl ImportResult {
                 let spent = &estimate.spent;
                 let sum = tokens(spent.tokens_in + spent.tokens_out);
                 let cost = spent.cost_micros.map(|cost| format!(", {}", dollars(cost)));
+                // The built-in rules call no model.
+                let cost = match estimate.calls {
+                    0 => String::new(),
+                    _ => format!(", about {sum} tokens{}", cost.unwrap_or_default()),
+                };
                 app.output.say(format_args!(
-                    "pending: {} in {}, about {sum} tokens{}\n\
+                    "pending: {} in {}{cost}\n\
                      distill them now with `claude-mem distill`, or let the worker do it within the daily caps",
                     count(estimate.events, "event"),
                     count(estimate.requests, "request"),
-                    cost.unwrap_or_default()
                 ));
             }
             _ => {}

@@ -12,7 +12,11 @@ use serde_json::json;
 
 use super::{confirm::ask, diff::no_generation};
 use claude_mem_core::{
-    app::App, failure::Failure, format::count, progress::Progress, settings::ProviderName,
+    app::App,
+    failure::Failure,
+    format::{count, number},
+    progress::Progress,
+    settings::ProviderName,
     time_arg::TimeRange,
 };
 use claude_mem_distill::{
@@ -273,7 +277,7 @@ fn announcement(prepared: &PreparedReplay) -> String {
         "{verb} generation {generation} of {}: {} for {} of them, by {} ({})",
         count(*events, "event"),
         count(estimate.requests, "request"),
-        estimate.events,
+        number(estimate.events),
         prompt_set.provider,
         prompt_set.model
     );

@@ -84,6 +84,7 @@ keys.listen({ write, palette, theme: nextTheme, search: () => query.select() });
 
 function showState() {
   const [kind, text] = connection();
+  document.body.classList.toggle("is-locked", state.isLocked);
   fill(at("live"), h("span", { class: `dot ${kind}` }), h("span", { class: "word" }, text));
   showProblem();
 }

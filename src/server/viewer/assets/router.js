@@ -215,7 +215,7 @@ export function trouble(error) {
   if (error.isLocked) {
     return locked(
       "This page is locked",
-      "The worker was started again, or this browser was never let in. Open the viewer from a terminal:",
+      "The worker was started again, or this browser has no access yet. Open the viewer from a terminal:",
       location.pathname + location.search,
     );
   }

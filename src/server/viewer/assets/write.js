@@ -47,6 +47,7 @@ export async function open() {
     { class: "button", type: "button", on: { click: () => dialog.close() } },
     "Cancel",
   );
+  const shortcut = h("span", { class: "hint wide" }, h("kbd", null, "Ctrl"), " ", h("kbd", null, "Enter"));
   const form = h(
     "form",
     { on: { submit: save } },
@@ -65,7 +66,7 @@ export async function open() {
       types.length > 0 && field("Type", type),
     ),
     wrong,
-    h("p", { class: "actions" }, cancel, keep),
+    h("p", { class: "actions" }, shortcut, cancel, keep),
   );
   const dialog = h(
     "dialog",
