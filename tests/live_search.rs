@@ -31,6 +31,10 @@ fn three_letters_find_a_memory_and_enter_shows_it() {
     terminal.read_until("\u{1b}]52;c;");
     terminal.keys("\u{1b}");
     terminal.read_until("Esc leave");
+    // The preview stands beside the list.
+    terminal.resize(140, 24);
+    let wide = terminal.read_until("│") + &terminal.read_until("Esc leave");
+    assert_eq!(wide.matches("sleeps in the harbour").count(), 2, "{wide}");
     terminal.resize(40, 10);
     let small = terminal.read_until("^O vie…");
     assert!(small.contains("walrus"), "{small}");

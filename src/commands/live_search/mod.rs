@@ -24,7 +24,13 @@ use super::{
     recall::{ago, colour, label, marked},
     show,
 };
-use claude_mem_core::{app::App, failure::Failure, format::count, safe_text::clean, wrap::wrap};
+use claude_mem_core::{
+    app::App,
+    failure::Failure,
+    format::count,
+    safe_text::clean,
+    wrap::{width, wrap},
+};
 use claude_mem_memory::{
     search::{SearchRequest, matches, search},
     store,
@@ -38,6 +44,8 @@ const IDLE: Duration = Duration::from_secs(60);
 const HITS_MAX: usize = 40;
 /// With fewer rows there is no preview.
 const PREVIEW_ROWS_MIN: usize = 14;
+/// From this width on, the preview stands beside the list, else below it.
+const WIDE_COLUMNS_MIN: usize = 120;
 
 const KEYS: &str = "Enter show · ↑↓ move · ^Y copy · ^O viewer · Esc leave";
 const KEYS_OPEN: &str = "↑↓ scroll · y copy · o viewer · Esc back";
@@ -270,18 +278,21 @@ impl<'a> LiveSearch<'a> {
             return Frame { lines: body.collect(), last, cursor: None };
         }
         let room = rows.saturating_sub(2);
-        let list_rows = if rows < PREVIEW_ROWS_MIN { room } else { room / 2 };
+        let has_preview = rows >= PREVIEW_ROWS_MIN;
+        let is_wide = has_preview && columns >= WIDE_COLUMNS_MIN;
+        let list_rows = if has_preview && !is_wide { room / 2 } else { room };
+        let list_columns = if is_wide { columns / 2 } else { columns };
         self.top = self.top.min(self.selected).max((self.selected + 1).saturating_sub(list_rows));
         let prompt = format!("> {}", clean(&self.query));
-        let cursor = claude_mem_core::wrap::width(&prompt).min(columns.saturating_sub(1));
+        let cursor = width(&prompt).min(columns.saturating_sub(1));
         let found = output.printable(&output.dim(&format!("   {}", self.found)));
         let mut lines = vec![format!("{prompt}{found}")];
         let now = self.app.clock.now();
         let visible = self.hits.iter().enumerate().skip(self.top).take(list_rows);
-        let width = self.hits.iter().map(|hit| hit.name.to_string().len()).max().unwrap_or(0);
+        let id_columns = self.hits.iter().map(|hit| hit.name.to_string().len()).max().unwrap_or(0);
         for (at, hit) in visible {
             let row = MemoryRow {
-                id: format!("{:>width$}", hit.name.to_string()),
+                id: format!("{:>id_columns$}", hit.name.to_string()),
                 time: format!("{:>3}", ago(hit.at_us, now)),
                 label: format!("{:9}", label(hit)),
                 colour: colour(hit),
@@ -293,20 +304,35 @@ impl<'a> LiveSearch<'a> {
                 true => output.paint("1", text),
                 false => marked(&self.parsed, text, output),
             };
-            let line = memory_line(output, columns.saturating_sub(2), &row, mark);
+            let line = memory_line(output, list_columns.saturating_sub(2), &row, mark);
             lines.push(format!("{sign}{}", output.printable(&line)));
         }
         if self.hits.is_empty() && self.query.is_empty() {
             lines.push("no memories yet; `claude-mem install` sets up recording".to_owned());
         }
-        if rows >= PREVIEW_ROWS_MIN {
+        if has_preview {
             lines.resize(list_rows + 1, String::new());
+        }
+        if is_wide {
+            let bar = output.printable(&output.dim("│"));
+            let preview = self.preview(columns - list_columns - 3);
+            let mut preview = preview.lines();
+            for line in lines.iter_mut().skip(1) {
+                let padding = " ".repeat(list_columns.saturating_sub(width(line)));
+                *line = format!("{line}{padding} {bar} {}", preview.next().unwrap_or_default());
+            }
+        } else if has_preview {
             lines.push(output.printable(&output.dim(&"─".repeat(columns))));
-            let preview = self.details().map(|details| show::brief(&details, output));
-            let preview = wrap(&output.printable(&preview.unwrap_or_default()), columns);
             let left = rows.saturating_sub(lines.len() + 1);
-            lines.extend(preview.lines().take(left).map(ToOwned::to_owned));
+            lines.extend(self.preview(columns).lines().take(left).map(ToOwned::to_owned));
         }
         Frame { lines, last, cursor: Some(cursor) }
+    }
+
+    /// The selected memory, wrapped.
+    fn preview(&self, columns: usize) -> String {
+        let output = &self.app.output;
+        let text = self.details().map(|details| show::brief(&details, output));
+        wrap(&output.printable(&text.unwrap_or_default()), columns)
     }
 }

@@ -68,9 +68,11 @@ fn headline(found: &StatusReport, output: &Output) -> String {
     }];
     if let Some(counts) = &found.memory.counts {
         let sessions = found.counted.today.sessions;
-        parts.push(match counts.observations_today {
-            0 => count(counts.observations, "memory"),
-            new => {
+        parts.push(match (counts.observations_today, sessions) {
+            // Memories of today without a session are imported.
+            (0, _) | (_, 0) => count(counts.observations, "memory"),
+            (new, 1) => format!("{} from today's session", count(new, "memory")),
+            (new, _) => {
                 format!("{} from today's {}", count(new, "memory"), count(sessions, "session"))
             }
         });
