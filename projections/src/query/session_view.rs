@@ -159,6 +159,15 @@ impl Store {
         })?;
         Ok(uses.collect::<rusqlite::Result<_>>()?)
     }
+
+    /// What distilling a session has cost, in millionths of a dollar. No response is older than its session.
+    pub fn session_cost_micros(&self, session: &SessionView) -> Result<u64> {
+        let sql = "select coalesce(sum(cost_micros), 0) from replies
+                   where at_us >= ?1 and session = ?2";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let values = (session.started_at_us as i64, session.id);
+        Ok(statement.query_row(values, |row| number(row, 0))?)
+    }
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<SessionView> {
@@ -229,7 +238,10 @@ mod tests {
         assert_eq!(end, (Some("r"), Some("n")));
         let git = [&session.branch, &session.first_commit, &session.last_commit];
         assert_eq!(git.map(Option::as_deref), [Some("main"), Some("a1"), Some("b2")]);
-        assert_eq!(views(SessionQuery::Id("t"))[0].last_commit, None);
+        let other = &views(SessionQuery::Id("t"))[0];
+        assert_eq!(other.last_commit, None);
+        let cost = |view| store.session_cost_micros(view).unwrap();
+        assert!(cost(session) > 0 && cost(other) == 0);
         let latest = |project, offset| {
             let views = views(SessionQuery::Latest { project, offset, limit: 10 });
             views.into_iter().map(|views| views.session).collect::<Vec<_>>()

@@ -336,6 +336,8 @@ async fn list(
 #[derive(Debug, Serialize, ToSchema)]
 struct Story {
     session: Session,
+    /// What distilling it has cost.
+    cost_usd: f64,
     turns: Vec<Turn>,
 }
 
@@ -395,7 +397,8 @@ fn load_story(store: &Store, app: &App, id: &str) -> Result<Story, ApiError> {
     }
     let numbered = |(prompt_number, turn): (u32, Turn)| Turn { prompt_number, ..turn };
     let turns = turns.into_iter().map(numbered).collect();
-    Ok(Story { session: session.into(), turns })
+    let cost_usd = store.session_cost_micros(&session)? as f64 / 1e6;
+    Ok(Story { session: session.into(), cost_usd, turns })
 }
 
 pub(super) fn now_us(app: &App) -> u64 {

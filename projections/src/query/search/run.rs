@@ -222,9 +222,11 @@ impl Searching<'_> {
             found.is_capped || found.matched > self.search.offset.saturating_add(self.search.limit);
         let hits = listed.into_iter().map(|(_, name)| TurnHit::listed(name)).collect();
         found.hits = self.show(hits, &found.query)?;
-        if found.hits.is_empty() {
-            found.hint = Some(no_hits(self.search, found.matched, self.store.is_empty()?).into());
-        }
+        let is_empty = found.hits.is_empty();
+        found.hint = match is_empty {
+            true => Some(no_hits(self.search, found.matched, self.store.is_empty()?).into()),
+            false => None,
+        };
         Ok(())
     }
 

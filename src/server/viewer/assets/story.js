@@ -1,7 +1,7 @@
 // A session turn by turn: prompts, tool uses, observations and summaries.
 import { get } from "./api.js";
 import { calm, fill, h, prose, time } from "./dom.js";
-import { count, cut, dayName, duration, hour, inFull, many, tail } from "./format.js";
+import { count, cut, dayName, duration, hour, inFull, many, money, tail } from "./format.js";
 import { icon, mark } from "./icons.js";
 import { sessionMarkdown } from "./markdown.js";
 import { address, isSame, item, label } from "./rows.js";
@@ -20,7 +20,7 @@ export default async function page(main, { wanted }) {
     session = story.session;
     fill(
       body,
-      head(session, copy, () => download(story)),
+      head(story, copy, () => download(story)),
       h(
         "ol",
         { class: "turns" },
@@ -60,7 +60,7 @@ function download(story) {
   URL.revokeObjectURL(url);
 }
 
-function head(session, copy, save) {
+function head({ session, cost_usd: cost }, copy, save) {
   const { started_at_epoch: from, last_at_epoch: to } = session;
   const isOpen = session.status === "active" || session.status === "initialized";
   const fact = (name, ...value) => h("div", null, h("dt", null, name), h("dd", null, value));
@@ -88,6 +88,7 @@ function head(session, copy, save) {
       fact("Prompts", count(session.prompts)),
       fact("Tools", count(session.tool_uses)),
       fact("Observations", count(session.observations)),
+      cost > 0 && fact("Spent", money(cost)),
       fact("Session", h("code", { title: session.content_session_id }, session.content_session_id.slice(0, 8))),
     ),
     h(
