@@ -141,7 +141,7 @@ impl fmt::Display for Seq {
 /// When appends go to a file of their own instead of `active.log`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spill {
-    /// On network file systems, where appending is a race, and when the lock cannot be had in time.
+    /// On network file systems, where appending is a race, and when the lock is not free in time.
     Auto,
     /// Always.
     Always,

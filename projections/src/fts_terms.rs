@@ -5,15 +5,15 @@ use std::collections::HashSet;
 
 /// The two additional columns of an indexed row; `None` if there is nothing to add.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FtsTerms {
+pub(crate) struct FtsTerms {
     /// Parts of compound names.
-    pub identifiers: Option<String>,
+    pub(crate) identifiers: Option<String>,
     /// Pairs of characters.
-    pub grams: Option<String>,
+    pub(crate) grams: Option<String>,
 }
 
 /// The additional columns for a row with these texts.
-pub fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> FtsTerms {
+pub(crate) fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> FtsTerms {
     let mut parts = Parts::default();
     let mut grams = String::new();
     for text in texts {
@@ -29,22 +29,14 @@ pub fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> FtsTerms {
 /// The parts of the compound names in a text: `readReply` gives `read reply`, and `snake_case`
 /// gives `snakecase`, because FTS5 splits words only at characters that are neither letters nor
 /// digits. `使用Redis缓存` gives `redis` for the same reason. Each name once.
-pub fn identifiers(text: &str) -> String {
+pub(crate) fn identifiers(text: &str) -> String {
     let mut parts = Parts::default();
     parts.add(text);
     parts.text
 }
 
-/// Every pair of neighbouring characters in runs of text without spaces, and the last character
-/// alone. A run is then found as the phrase of its own pairs.
-pub fn grams(text: &str) -> String {
-    let mut grams = String::new();
-    add_grams(text, &mut grams);
-    grams
-}
-
 /// Whether a script has no spaces between words, so that its text is searched by character.
-pub fn is_unspaced(c: char) -> bool {
+pub(crate) fn is_unspaced(c: char) -> bool {
     matches!(c as u32,
         0x0E00..=0x0EFF            // Thai, Lao
         | 0x1000..=0x109F          // Myanmar
@@ -192,6 +184,7 @@ mod tests {
 
     #[test]
     fn text_without_spaces_gives_pairs() {
+        let grams = |text| of([text]).grams.unwrap_or_default();
         assert_eq!(grams("記憶 of 日本語"), "記憶 憶 日本 本語 語");
         assert_eq!(grams("plain"), "");
         assert_eq!(of(["readReply", "記憶"]).grams.as_deref(), Some("記憶 憶"));

@@ -8,12 +8,12 @@
 //! - [`maintain`]: what to forget and erase, vacuuming, dumps.
 //!
 //! Below them: `store` (opening, files and schema of the database), `hosts` (the logs of several machines
-//! in one database), [`xml`] (parsing an agent's reply) and [`fts_terms`] (additional search terms).
+//! in one database), [`xml`] (parsing an agent's reply) and `fts_terms` (additional search terms).
 #![warn(missing_docs)]
 
 mod error;
 pub mod fold;
-pub mod fts_terms;
+mod fts_terms;
 mod hosts;
 pub mod maintain;
 mod opencode;

@@ -33,7 +33,7 @@ pub fn redact(envelope: &mut Envelope, event: &mut Event, policy: Policy) {
 }
 
 /// Removes private text and secrets from an envelope.
-pub fn redact_envelope(envelope: &mut Envelope, policy: Policy) {
+pub(crate) fn redact_envelope(envelope: &mut Envelope, policy: Policy) {
     EventRedactor::new(policy).envelope(envelope);
 }
 

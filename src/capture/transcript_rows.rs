@@ -184,7 +184,7 @@ impl<'a> Row<'a> {
     }
 
     /// Written when the client's stop hooks have run.
-    pub fn is_after_stop(&self) -> bool {
+    pub(crate) fn is_after_stop(&self) -> bool {
         text(self.subtype) == "stop_hook_summary"
     }
 

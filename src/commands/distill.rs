@@ -45,7 +45,7 @@ impl Distill {
 }
 
 /// Gives new memories their vectors. The worker does that by itself, and a failure changes nothing about the memories.
-/// After an import there may be tens of thousands, which would take longer than anybody waits for one command.
+/// After an import there may be tens of thousands, which would take too long for one command.
 fn embed_without_worker(app: &mut App) {
     const TIME_MAX: Duration = Duration::from_secs(10 * 60);
     if is_worker_running(&app.paths.data) {

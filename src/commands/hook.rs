@@ -26,8 +26,8 @@ pub(crate) enum Hook {
 
 /// Record an event that a client sends on stdin
 ///
-/// The payload names the event. The response on stdout is in the client's own form. The exit code is always 0,
-/// so that a session goes on whatever happens; problems are in `logs/claude-mem.log`.
+/// The payload names the event. The response on stdout is in the client's own form. The exit code is always 0, so
+/// that a session always continues; problems are in `logs/claude-mem.log`.
 #[derive(Debug, Args)]
 pub(crate) struct OfClient {
     /// The client that calls, such as `claude-code`
@@ -43,7 +43,7 @@ pub(super) fn known_client(name: &str) -> Result<&'static Client, String> {
 }
 
 impl Hook {
-    /// Tells a person what this is for. The exit code is that of every hook.
+    /// Explains the hook to a user who typed it. The exit code is that of every hook.
     pub(crate) fn explain(&self) -> u8 {
         let HookCommand { name, client, .. } = self.command();
         let instead = match self {

@@ -102,7 +102,7 @@ pub(super) fn memory_line(
     format!("{id}  {time}  {}  {}", output.paint(row.colour, &label), mark(&title))
 }
 
-/// What a snippet says beyond the title as it is shown. The text of a prompt is both.
+/// The part of a snippet that the shown title does not contain. The text of a prompt is both.
 fn beyond(shown_title: &str, snippet: &str) -> Option<String> {
     let start = shown_title.strip_suffix('…').unwrap_or(shown_title);
     if start.starts_with(snippet.strip_suffix('…').unwrap_or(snippet)) {

@@ -56,7 +56,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// As [`read`], with the file's metadata.
-pub fn read_with_metadata(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
+pub(crate) fn read_with_metadata(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
     let mut file = OpenOptions::new().read(true).no_wait().open(path)?;
     let found = file.metadata()?;
     if !found.is_file() {

@@ -96,7 +96,7 @@ impl PromptSet {
 
     /// Whether `auto` would still choose this provider, according to the recorded failures.
     /// Failures before `since_us` do not count.
-    pub fn is_still_chosen(
+    pub(crate) fn is_still_chosen(
         &self,
         app: &App,
         store: &Store,
@@ -170,7 +170,7 @@ pub(crate) fn adopt_instructions(app: &App, instructions: Option<&str>) -> Resul
     })
 }
 
-/// What is remembered of a session before the turn that is distilled.
+/// The memories of a session before the turn that is distilled.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EarlierMemories<'a> {
     /// In short, for a model.

@@ -80,7 +80,7 @@ impl Limits {
     /// For the built-in rules. The bounds are on memory alone: no turn of the sessions we examined
     /// has a tenth of this. A turn without an event for two hours was given up, or waits for a
     /// user who is away.
-    pub fn whole_turns() -> Self {
+    pub(crate) fn whole_turns() -> Self {
         Self {
             count_max: 5_000,
             bytes_max: 64 << 20,
@@ -91,7 +91,7 @@ impl Limits {
     }
 
     /// When an unfinished turn with these first and last events is due, in microseconds.
-    pub fn due_us(&self, first_us: u64, last_us: u64) -> u64 {
+    pub(crate) fn due_us(&self, first_us: u64, last_us: u64) -> u64 {
         let from = if self.is_whole { last_us } else { first_us };
         self.age_max_us.map_or(0, |age| from.saturating_add(age))
     }
@@ -113,7 +113,7 @@ impl Batch {
         self.sources.iter().map(|source| source.attempts).max().unwrap_or(0) + 1
     }
 
-    pub fn event_ids(&self) -> Vec<[u8; 16]> {
+    pub(crate) fn event_ids(&self) -> Vec<[u8; 16]> {
         self.sources.iter().map(|source| source.id).collect()
     }
 }

@@ -164,7 +164,7 @@ impl DistillLoop {
     }
 
     /// Waits until all planned requests have a result, with progress messages on stderr.
-    pub fn run_to_end(&mut self) -> Result<RunReport, Failure> {
+    pub(crate) fn run_to_end(&mut self) -> Result<RunReport, Failure> {
         let mut total = RunReport::default();
         let Some(parts) = self.parts.clone() else { return Ok(total) };
         let progress = Progress::items("distilling", self.running.len() + self.queued.len());

@@ -31,7 +31,7 @@ impl DistillLock {
     }
 
     /// Takes the lock unless another process holds it.
-    pub fn try_take(data: &Path) -> io::Result<Option<Self>> {
+    pub(crate) fn try_take(data: &Path) -> io::Result<Option<Self>> {
         let file = open_lock(&data.join("ask.lock"))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self { _file: file })),

@@ -29,7 +29,7 @@ const VIA: &str = "auto-memory";
 /// A longer file is no note.
 const BYTES_MAX: u64 = 256 << 10;
 
-/// Takes in the notes below Claude Code's folder of projects.
+/// Imports the notes below Claude Code's folder of projects.
 pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), Failure> {
     let failed = |error: io::Error| cannot_read(path, &error);
     let folders = folders_typed_in(path);

@@ -44,7 +44,7 @@ impl<'a> Home<'a> {
 }
 
 /// Where Claude Code keeps the transcripts of past sessions.
-pub fn transcripts_dir(app: &App) -> Option<PathBuf> {
+pub(crate) fn transcripts_dir(app: &App) -> Option<PathBuf> {
     let dir = claude_code::config_dir(&app.environment, app.paths.home.as_deref())?;
     Some(dir.join("projects"))
 }

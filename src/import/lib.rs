@@ -13,7 +13,7 @@ mod transcripts;
 mod upstream;
 mod upstream_rows;
 
-pub use home::transcripts_dir;
+use home::transcripts_dir;
 pub use sink::{Report, Scope, Sink};
 pub use transcripts::{importable_sessions, transcript_files};
 

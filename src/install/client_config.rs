@@ -216,7 +216,7 @@ fn add_extra(entry: &mut Map<String, Value>, extra: &[(&str, Extra)]) {
 }
 
 /// The entry of our MCP server in the client's form.
-pub fn server_entry(program: &str, form: ServerForm) -> Value {
+pub(crate) fn server_entry(program: &str, form: ServerForm) -> Value {
     match form {
         ServerForm::CommandList => {
             json!({"type": "local", "command": [program, "mcp"], "enabled": true})

@@ -196,7 +196,7 @@ fn retain_groups(groups: &mut Value, kept: Option<&Value>) {
 
 /// `"…/claude-mem" save` or `"…/claude-mem" hook --client NAME`, wherever the binary was when it was
 /// installed.
-pub fn is_our_hook(command: &str) -> bool {
+pub(crate) fn is_our_hook(command: &str) -> bool {
     command_of(command).is_some_and(|name| {
         CLAUDE_CODE.hooks.iter().any(|hook| hook.alias == Some(name))
             || CLIENTS.iter().any(|client| is_hook_of(name, client.name))

@@ -75,7 +75,7 @@ impl Header {
     }
 
     /// The length of a record.
-    pub fn record_bytes(&self) -> usize {
+    pub(crate) fn record_bytes(&self) -> usize {
         RECORD_HEADER_BYTES + self.dimensions
     }
 }

@@ -37,7 +37,7 @@ pub enum Put {
     Done,
     /// The memory was forgotten or changed while it was embedded.
     Outdated,
-    /// Somebody deleted or replaced the file. Open it again.
+    /// The file was deleted or replaced. Open it again.
     Replaced,
 }
 

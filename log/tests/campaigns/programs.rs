@@ -19,7 +19,7 @@ const DIR: &str = "/disk/log";
 enum Step {
     Append,
     AppendAll(u64),
-    /// While somebody holds the lock.
+    /// While another process holds the lock.
     Spill,
     Maintain,
     /// Groups of this many complete segments.

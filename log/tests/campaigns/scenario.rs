@@ -58,7 +58,7 @@ pub fn play(sim: &Sim, results: &Shared, count: u64) {
     let mut number = 0;
     while number < count {
         let who = (number / 3 % 2) as usize;
-        // Somebody who holds the lock and does not move.
+        // A process that holds the lock and is stopped.
         let blocker = matches!(number % 80, 50..56).then(|| block(sim));
         let batch = if number.is_multiple_of(23) { 5 } else { 1 };
         let numbers: Vec<u64> = (number..number + batch).collect();

@@ -146,7 +146,7 @@ fn finish(world: &Shared, what: &str) {
     assert_eq!(whole.numbers, now.reading.numbers, "{what}");
 }
 
-/// Lets `inner` in before call `at` of `outer`. Says whether there was such a call.
+/// Runs `inner` before call `at` of `outer`. Returns whether there was such a call.
 fn interleave(outer: Act, at: u64, inner: Act, third: Option<(Act, u64)>) -> bool {
     let sim = Sim::new();
     let world = world(&sim);

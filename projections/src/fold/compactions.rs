@@ -63,7 +63,7 @@ fn compact(rows: &Rows<'_>, event: &Recorded, compacted: &LogCompacted) -> Resul
     }
 }
 
-/// The reason of a gap left by an interrupted write. The write was never acknowledged.
+/// The reason of a gap left by an interrupted write. Such a write was never acknowledged.
 const TORN: &str = "a write that was cut short";
 
 /// Deletes memories that a later generation superseded. Their costs are kept, and so are observations

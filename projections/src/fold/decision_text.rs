@@ -12,7 +12,7 @@ const TEXT_CHARS_MAX: usize = 2000;
 /// Maximum number of words that name what is given up.
 const PHRASE_WORDS_MAX: usize = 6;
 
-/// Before what was in use until then.
+/// Words before a former choice.
 const GIVES_UP: &[&str] = &[
     "replaced",
     "replaces",
@@ -31,7 +31,7 @@ const GIVES_UP: &[&str] = &[
     "got rid of",
 ];
 
-/// Verbs of change: `from` or `off` soon behind them is before what was in use.
+/// Verbs of change: `from` or `off` soon after them precedes a former choice.
 const CHANGES: &[&str] = &[
     "changed",
     "converted",
@@ -45,7 +45,7 @@ const CHANGES: &[&str] = &[
 ];
 const CHANGED_WORDS_MAX: usize = 6;
 
-/// Before an alternative, which may never have been in use.
+/// Words before an alternative, which may never have been in use.
 const ALTERNATIVES: &[&str] = &[
     "instead of",
     "rather than",
@@ -59,18 +59,18 @@ const ALTERNATIVES: &[&str] = &[
     "вместо",
 ];
 
-/// Before what was not chosen, without saying that it ever was.
+/// Words before an option that was not chosen, and perhaps never in use.
 const REJECTS: &[&str] =
     &["over", "without", "no", "never", "against", "avoid", "avoids", "avoided"];
 
-/// Words that end what is given up.
+/// Words that end the name of a rejected option.
 const BOUNDARIES: &[&str] = &[
     "to", "with", "by", "because", "since", "so", "for", "as", "when", "while", "and", "or", "in",
     "on", "at", "from", "which", "that", "after", "due", "into", "until", "than", "but", "of",
     "before", "if",
 ];
 
-/// Words that say nothing about the subject of a decision.
+/// Words without meaning for the subject of a decision.
 const COMMON: &[&str] = &[
     "about", "all", "also", "always", "and", "any", "are", "because", "been", "both", "but", "can",
     "change", "changed", "choice", "choose", "chose", "chosen", "code", "could", "decided",
@@ -86,14 +86,14 @@ const COMMON: &[&str] = &[
 /// The words of a decision, by role.
 #[derive(Debug, Default)]
 pub(super) struct DecisionText {
-    /// The words of its title that say what holds from then on.
+    /// The words of its title about the new choice.
     chosen: BTreeSet<String>,
     given_up: Vec<RejectedOption>,
     /// The words of its title and narrative.
     all: BTreeSet<String>,
 }
 
-/// Something that a decision does not choose.
+/// An option that a decision rejects.
 #[derive(Debug)]
 struct RejectedOption {
     words: BTreeSet<String>,
@@ -194,7 +194,7 @@ impl RejectedOption {
         (given_up, count)
     }
 
-    /// True if it withdraws one named thing.
+    /// True if it names one thing.
     fn is_definite(&self) -> bool {
         self.kind != Marker::Rejects && (self.has_name || self.words.len() > 1)
     }
@@ -229,7 +229,7 @@ fn marker(words: &[Word<'_>]) -> Option<(Marker, usize)> {
     })
 }
 
-/// The word, if it says something about a subject: without the `s` of a plural.
+/// The word, if it can name a subject: without the `s` of a plural.
 fn rare(word: &Word<'_>) -> Option<String> {
     let lower = word.lower.as_str();
     let is_long = lower.chars().count() > 2;
@@ -311,7 +311,7 @@ mod tests {
             // Another subject.
             ("Moved off Postgres to SQLite | For search", "Chose Postgres for the ledger"),
             ("Use SQLite for carts instead of Postgres", "Use Postgres for the ledger"),
-            // One ordinary word says too little.
+            // One ordinary word is not enough.
             ("Dropped support for the ledger", "Support the ledger in exports"),
             // Nothing is given up.
             ("Use SQLite for the ledger", "Use Postgres for the ledger"),

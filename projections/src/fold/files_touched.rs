@@ -1,4 +1,4 @@
-//! Which files a tool use read or wrote, taken from its input alone.
+//! Finds the files that a tool use read or wrote, from its input alone.
 
 use serde::Deserialize;
 use std::borrow::Cow;

@@ -26,7 +26,7 @@ pub struct Folded {
     pub duplicates: u64,
     /// Damage found in the log. It is also stored in the table `gaps`.
     pub gaps: Vec<Gap>,
-    /// Where reading continues.
+    /// The position where reading continues.
     pub position: Seq,
     /// The end of the last batch, with the number of its host, for progress.
     pub read: Seq,
@@ -115,7 +115,7 @@ impl Store {
         }
     }
 
-    /// Where reading of a host's log continues.
+    /// The position where reading of a host's log continues.
     pub(crate) fn position(&self, log: u8) -> Result<Seq> {
         Ok(Seq::from_raw(position(&self.connection, log)? as u64))
     }
@@ -377,7 +377,7 @@ fn note_gap(rows: &Rows<'_>, gap: &Gap) -> Result<()> {
     Ok(())
 }
 
-/// Where reading of a host's log continues.
+/// The position where reading of a host's log continues.
 fn position(connection: &Connection, log: u8) -> Result<i64> {
     if log == 0 {
         return own_position(connection);

@@ -1,4 +1,4 @@
-//! Which memories each session was given.
+//! Injections: the memories that each session was given.
 
 use crate::{
     error::Result,

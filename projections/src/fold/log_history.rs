@@ -15,12 +15,12 @@ use claude_mem_log::{GapReason, Item, Log};
 use rusqlite::OptionalExtension;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How far a log was folded.
+/// The position up to which a log was folded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FoldedPosition {
     /// The last record, and its place in its log.
     last: (Seq, Id),
-    /// Where reading continues. No record is between the last one and this place.
+    /// The position where reading continues. No record is between the last one and this place.
     position: Seq,
 }
 

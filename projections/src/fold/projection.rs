@@ -83,7 +83,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Folds an event of which only a tombstone is tombstone.
+    /// Folds an event of which only a tombstone is left.
     pub(crate) fn with_tombstone<T>(&self, tombstone: Tombstone, fold: impl FnOnce() -> T) -> T {
         *self.tombstone.borrow_mut() = Some(tombstone);
         let folded = fold();

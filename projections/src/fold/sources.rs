@@ -7,7 +7,7 @@ use crate::{
 };
 use claude_mem_events::Recorded;
 
-/// What the events behind one reply have in common.
+/// The common properties of the events behind one reply.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sources {
     /// The time of the last one.

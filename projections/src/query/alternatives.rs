@@ -1,4 +1,4 @@
-//! Alternatives to a memory: what other generations made of the same events.
+//! Alternatives to a memory: the memories of other generations for the same events.
 
 use crate::{
     Store,

@@ -8,7 +8,7 @@ use crate::{
 use claude_mem_events::Id;
 use rusqlite::{OptionalExtension, Row, named_params};
 
-/// What context is for.
+/// The session that the context is for.
 #[derive(Debug, Clone)]
 pub struct ContextQuery<'a> {
     /// The key of the project.

@@ -39,7 +39,7 @@ pub struct ContextSummary {
     pub next_steps: String,
 }
 
-/// Where a session stands.
+/// The state of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionState {
     /// The last prompt that the user typed.
@@ -140,7 +140,7 @@ impl Store {
         sessions.iter().enumerate().map(read).collect()
     }
 
-    /// Where a session of this machine stands; `None` if it is unknown.
+    /// The state of a session of this machine; `None` if it is unknown.
     pub fn session_state(&self, session: &str, until_us: u64) -> Result<Option<SessionState>> {
         let until_us = i64::try_from(until_us).unwrap_or(i64::MAX);
         let sql = "select id from sessions where session = ?1 and log = 0 and forgotten_by is null";

@@ -52,7 +52,7 @@ pub struct AutoMemoryNote {
     pub file: String,
     /// Its text.
     pub text: String,
-    /// Where it is.
+    /// Its position in the log.
     pub observation: ObservationRef,
 }
 

@@ -1,4 +1,4 @@
-//! Which turns edited a file, with their prompt and memories.
+//! Finds the turns that edited a file, with their prompts and memories.
 
 use crate::{
     Store,
@@ -33,7 +33,7 @@ pub struct TurnToolUse {
     pub turn: u32,
 }
 
-/// A turn, and what is remembered of it.
+/// A turn and its memories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnView {
     /// The client's id of the session.

@@ -3,8 +3,7 @@
 use crate::{Store, error::Result, store::sql_values::number};
 use rusqlite::named_params;
 
-/// Only so many of the newest observations are counted, so that the time does not grow with the
-/// database.
+/// Maximum number of the newest observations that are counted, so that the time does not grow with the database.
 const OBSERVATIONS_MAX: u32 = 20_000;
 
 /// A file and the memories about it.

@@ -1,4 +1,4 @@
-//! How observations are marked: pinned, edited, wrong, superseded.
+//! Marks of observations: pinned, edited, wrong, superseded.
 
 use crate::{
     Store,

@@ -1,4 +1,4 @@
-//! Rows to answers: every read of the database that the program makes.
+//! Queries: every read of the database that the program makes.
 
 mod alternatives;
 mod change_feed;

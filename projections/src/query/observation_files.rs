@@ -7,7 +7,7 @@ use crate::{
     query::search::{Kind, MemoryId},
 };
 
-/// A file, and among which observations to look.
+/// A file, and the observations to search.
 #[derive(Debug, Clone, Default)]
 pub struct FileQuery<'a> {
     /// The path, as the client names it.

@@ -1,4 +1,4 @@
-//! Which providers are unavailable, and what the built-in rules distilled instead.
+//! Outages: providers that are unavailable, and events that the built-in rules distilled instead.
 
 use crate::{
     error::Result,

@@ -39,7 +39,7 @@ pub struct ReportSession {
 /// A prompt of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportPrompt {
-    /// Where it belongs.
+    /// Its session and project.
     pub place: ReportPlace,
     /// Its id.
     pub name: MemoryId,
@@ -50,7 +50,7 @@ pub struct ReportPrompt {
 /// A tool use. Its input and output are in the log, at `seq`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportToolUse {
-    /// Where it belongs.
+    /// Its session and project.
     pub place: ReportPlace,
     /// Its place in the log.
     pub seq: Seq,
@@ -65,7 +65,7 @@ pub struct ReportToolUse {
 /// A visible summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportSummary {
-    /// Where it belongs.
+    /// Its session and project.
     pub place: ReportPlace,
     /// Its id.
     pub name: MemoryId,
@@ -78,7 +78,7 @@ pub struct ReportSummary {
 /// A response or a failed request to a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportSpending {
-    /// Where it belongs.
+    /// Its session and project.
     pub place: ReportPlace,
     /// Input and output tokens.
     pub tokens: u64,

@@ -50,9 +50,9 @@ pub struct SessionView {
     pub summaries: u32,
     /// Number of pending tool uses and stops.
     pub outstanding: u32,
-    /// What its last summary says was done or learned.
+    /// The completed or learned part of its last summary.
     pub outcome: Option<String>,
-    /// What its last summary says is left to do.
+    /// The next steps of its last summary.
     pub next_steps: Option<String>,
 }
 

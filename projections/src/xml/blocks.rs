@@ -2,6 +2,7 @@
 
 use super::tags::{self, Name, Shape, Tag};
 use super::{FALLBACK_KIND, Observation, Summary, values};
+use crate::text::one_line;
 
 /// Maximum number of fields and items in a block. No memory needs more; a broken model repeats
 /// itself.
@@ -140,7 +141,7 @@ impl Block {
 
     /// Titles of earlier observations that this block corrects.
     pub(super) fn corrects(&self) -> Vec<String> {
-        self.all(Name::Corrects).iter().map(|title| values::one_line(title)).collect()
+        self.all(Name::Corrects).iter().map(|title| one_line(title)).collect()
     }
 
     fn has(&self, name: Name) -> bool {
@@ -153,7 +154,7 @@ impl Block {
     }
 
     fn line(&self, name: Name) -> Option<String> {
-        self.first(name).map(values::one_line)
+        self.first(name).map(one_line)
     }
 
     fn push(&mut self, name: Name, value: Option<String>) {
@@ -180,7 +181,7 @@ impl Block {
 fn kind<S: AsRef<str>>(given: Option<&str>, kinds: &[S]) -> (String, Option<String>) {
     let known =
         |word: &str| kinds.iter().map(AsRef::as_ref).find(|kind| values::same_word(kind, word));
-    let given = given.map(values::one_line);
+    let given = given.map(one_line);
     // A model that copies the skeleton gives `bugfix | feature`.
     let found = given
         .as_deref()

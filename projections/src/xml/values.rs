@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use memchr::{memchr, memrchr};
 
 use super::tags::{self, Name};
+use crate::text::{first_line, one_line};
 
 const CDATA: &str = "<![CDATA[";
 
@@ -69,23 +70,10 @@ pub(super) fn same_word(left: &str, right: &str) -> bool {
     letters(left).eq(letters(right))
 }
 
-/// Replaces any run of white space by one space.
-pub(super) fn one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for word in text.split_whitespace() {
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    line
-}
-
 /// A title for a text without one: its first sentence, or the start of it.
 pub(super) fn first_sentence(text: &str) -> String {
     const TITLE_CHARS_MAX: usize = 120;
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let line = one_line(without_bullet(line.trim_start_matches('#')));
+    let line = one_line(without_bullet(first_line(text).trim_start_matches('#')));
     let is_end = |(at, c): (usize, char)| {
         let after = at + c.len_utf8();
         let is_final = matches!(c, '。' | '！' | '？')

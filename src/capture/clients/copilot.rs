@@ -283,7 +283,7 @@ fn begin(row: &Value) -> Option<PastBegin> {
     })
 }
 
-/// The tools of subagents count, as in hooks; what is said to and by them does not.
+/// The tools of subagents count, as in hooks; messages to and from them do not.
 fn past_row(line: &[u8]) -> TurnRow {
     let Ok(row) = serde_json::from_slice::<Value>(line) else { return TurnRow::Other };
     let (data, is_subagent) = (&row["data"], row["agentId"].is_string());

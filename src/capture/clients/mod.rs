@@ -102,7 +102,7 @@ impl Client {
     }
 
     /// Whether memory of a session's start is given with its first prompt.
-    pub fn starts_with_prompt(&self) -> bool {
+    pub(crate) fn starts_with_prompt(&self) -> bool {
         self.context_max(IncomingKind::Prompt).is_some()
             && self.context_max(IncomingKind::SessionStart).is_none()
     }
@@ -296,7 +296,7 @@ pub fn session_of_process(environment: &Environment) -> Option<String> {
 }
 
 /// The directory in which a client started the session of this process, if one did.
-pub fn project_dir_of_process(environment: &Environment) -> Option<OsString> {
+pub(crate) fn project_dir_of_process(environment: &Environment) -> Option<OsString> {
     let mut variables = CLIENTS.iter().filter_map(|client| client.project_variable);
     variables.find_map(|variable| environment.get(variable))
 }

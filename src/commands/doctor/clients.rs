@@ -57,7 +57,7 @@ fn claude_code(app: &App) -> Vec<Finding> {
 /// Claude Code deletes its transcripts. What is neither recorded nor imported is lost with them.
 fn transcripts(app: &App) -> Option<Finding> {
     const CHECK: &str = "transcripts";
-    /// What holds without a setting.
+    /// The default of Claude Code.
     const DAYS: u64 = 30;
     let targets = Targets::of_user(app).ok()?;
     let mut folders = fs::read_dir(targets.dir.join("projects")).ok()?;

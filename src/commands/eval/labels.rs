@@ -1,4 +1,4 @@
-//! Labels: what readers of sessions wanted remembered, as patterns.
+//! Labels: patterns for what a session should leave in memory.
 
 use std::{fs, path::Path};
 
@@ -17,7 +17,7 @@ pub(super) struct Labels {
     pub(super) silent: Vec<SilentPrompt>,
 }
 
-/// What one session should leave behind.
+/// The expected memories of one session.
 #[derive(Debug, Deserialize)]
 pub(super) struct Recall {
     pub(super) session: String,

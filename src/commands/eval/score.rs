@@ -35,7 +35,7 @@ impl std::fmt::Display for Share {
     }
 }
 
-/// Where wanted things are.
+/// Where a wanted memory was found.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
 struct Places {
     observation: usize,

@@ -1,4 +1,4 @@
-//! Sessions in a temporary memory: imported, distilled, and asked as of an earlier time.
+//! Sessions in a temporary memory: imported, distilled, and queried as of an earlier time.
 
 use std::{
     collections::HashMap,
@@ -56,7 +56,7 @@ pub(super) struct Sessions {
     pub(super) model: String,
 }
 
-/// Who distills, and with which instructions.
+/// The provider and the instructions.
 #[derive(Debug)]
 pub(super) struct DistillOptions<'a> {
     pub(super) provider: ProviderName,

@@ -19,7 +19,7 @@ use crossterm::{
 
 use crate::commands::signal::on_signal;
 
-/// What to draw.
+/// The content of the screen.
 pub(super) struct Frame {
     pub(super) lines: Vec<String>,
     /// The line at the bottom.

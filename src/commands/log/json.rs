@@ -35,7 +35,7 @@ pub(in crate::commands) struct Shown<'a> {
     event: Option<Body<'a>>,
 }
 
-/// An event, with all fields if `--full` was passed.
+/// An event, with all fields if `--raw` was passed.
 pub(in crate::commands) fn event(recorded: &Recorded, is_raw: bool) -> Shown<'_> {
     let envelope = &recorded.envelope;
     let used = match &recorded.event {

@@ -39,7 +39,7 @@ pub enum Kind {
 
 impl Kind {
     /// The JSON types that are accepted.
-    pub fn accepted_types(&self) -> &'static str {
+    pub(crate) fn accepted_types(&self) -> &'static str {
         match self {
             Self::List => "text, or a list of texts",
             _ => "text, a number, `true` or `false`",

@@ -46,7 +46,7 @@ pub fn choose(candidates: &[&'static str], outages: &[Outage], now_us: u64) -> &
 }
 
 /// Time of the next attempt after an outage.
-pub fn retry_at_us(outage: &Outage) -> u64 {
+pub(crate) fn retry_at_us(outage: &Outage) -> u64 {
     let first = if outage.class == "quota" { QUOTA_PAUSE_US } else { PAUSE_US };
     let doublings = outage.attempts.saturating_sub(1).min(16);
     let pause = (first << doublings).min(PAUSE_MAX_US);
@@ -54,7 +54,7 @@ pub fn retry_at_us(outage: &Outage) -> u64 {
 }
 
 /// Time of the last change to a file that a login depends on. Earlier failures do not count.
-pub fn changed_us(setup: &Setup<'_>) -> u64 {
+pub(crate) fn changed_us(setup: &Setup<'_>) -> u64 {
     let home = setup.paths.home.as_deref();
     let login = home.map(|home| home.join(".claude/.credentials.json"));
     let files = [Some(setup.paths.settings()), Some(setup.paths.credentials()), login];
@@ -67,7 +67,7 @@ fn modified_us(file: &Path) -> Option<u64> {
 }
 
 /// The shortest remedy for an outage, for one line at session start.
-pub fn first_step(provider: &str, class: &str) -> String {
+pub(crate) fn first_step(provider: &str, class: &str) -> String {
     match (ProviderName::find(provider), class) {
         (Some(ProviderName::Claude), "auth") => "Log in with `claude /login`".into(),
         (Some(ProviderName::Anthropic), "auth") => {

@@ -4,7 +4,7 @@
 ///
 /// The content session id is Claude Code's and never resumes anything; the memory session id is the
 /// agent's own, known only after its first response. The first prompt continues nothing.
-pub fn resumable(memory_session_id: Option<&str>, prompt_number: u32) -> Option<&str> {
+pub(crate) fn resumable(memory_session_id: Option<&str>, prompt_number: u32) -> Option<&str> {
     memory_session_id.filter(|id| !id.is_empty() && prompt_number > 1)
 }
 

@@ -1,4 +1,4 @@
-//! Providers: who responds to requests, and what a request contains.
+//! Providers: they respond to requests. This module defines what a request and a response contain.
 //!
 //! A provider only carries text: one request in, one response or one refusal out. When to send,
 //! whether to retry and how to interpret a response is decided elsewhere, by [`policy`] and by the
@@ -186,7 +186,7 @@ pub struct Refusal {
     pub reply: String,
 }
 
-/// What will fail again if nothing changes.
+/// The scope of a failure: what fails again if nothing changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Concern {
     /// This request; others may succeed.
@@ -229,7 +229,7 @@ impl Refusal {
 
     /// Adds the expected cost if a response came without its cost.
     #[must_use]
-    pub fn with_expected_cost(self, request: &Request) -> Self {
+    pub(crate) fn with_expected_cost(self, request: &Request) -> Self {
         let is_unknown = self.class == FailureClass::Unreadable && self.spent == Spent::default();
         if is_unknown { self.with_cost(request.expected()) } else { self }
     }

@@ -90,7 +90,7 @@ impl Circuit {
 
     /// Asks for permission. After consecutive failures only one request at a time is admitted, so
     /// that the backlog does not hit a failing provider.
-    pub fn permit(&mut self, now: Millis) -> Permission {
+    pub(crate) fn permit(&mut self, now: Millis) -> Permission {
         if let Some(pause) = self.pause.as_ref().filter(|pause| now < pause.until) {
             return Permission::Paused(pause.clone());
         }
@@ -147,7 +147,7 @@ impl Circuit {
     }
 
     /// Why no request is sent now, and until when; `None` if requests are allowed.
-    pub fn current_pause(&self, now: Millis) -> Option<Pause> {
+    pub(crate) fn current_pause(&self, now: Millis) -> Option<Pause> {
         if let Some(pause) = &self.pause {
             return Some(pause.clone());
         }
@@ -182,7 +182,7 @@ impl Caps {
     }
 
     /// The cap that blocks a request of this estimated cost, in one line.
-    pub fn reached_by(&self, today: &Spent, next: &Spent) -> Option<String> {
+    pub(crate) fn reached_by(&self, today: &Spent, next: &Spent) -> Option<String> {
         let is_over =
             |spent: u64, next: u64, max: u64| max > 0 && (spent >= max || next > max - spent);
         let (tokens, more) = (today.tokens(), next.tokens());

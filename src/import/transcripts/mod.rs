@@ -36,13 +36,13 @@ pub use find::transcript_files;
 /// The clocks of hooks and of the record's rows are read at different moments of the same call.
 const MARGIN_US: u64 = 1_000_000;
 
-/// Takes in one transcript of Claude Code, or all below a directory, the earliest session first.
+/// Imports one transcript of Claude Code, or all below a directory, the earliest session first.
 pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), Failure> {
     let sessions = find::sessions(path).map_err(|error| cannot_read(path, &error))?;
     take_all(app, sink, CLAUDE_CODE.name, &sessions)
 }
 
-/// Takes in the records of another client.
+/// Imports the records of another client.
 pub(super) fn import_of(
     app: &App,
     sink: &mut Sink<'_>,
@@ -134,7 +134,7 @@ fn new_sessions(
     Ok(new)
 }
 
-/// Takes in one session, with its subagents.
+/// Imports one session, with its subagents.
 fn take(
     sink: &mut Sink<'_>,
     session: &impl PastSession,

@@ -22,7 +22,7 @@ pub fn erase_hidden(app: &App, store: &Store) -> Result<u64, Failure> {
 }
 
 /// Erases the vectors of one memory, whose text changed.
-pub fn erase_memory(app: &App, name: MemoryId) -> Result<u64, Failure> {
+pub(crate) fn erase_memory(app: &App, name: MemoryId) -> Result<u64, Failure> {
     let (dir, changed) = (directory(&app.paths.data), key(name));
     erase(&dir, |_, record| record.key() == changed).map_err(|error| failed(app, &error))
 }

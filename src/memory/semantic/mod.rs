@@ -12,9 +12,11 @@ mod related;
 
 pub use check::{CheckedVectors, check_vectors};
 pub use embed_missing::{Depth, Embedded, embed_missing};
-pub use erase::{erase_changed, erase_hidden, erase_memory};
+pub(crate) use erase::erase_memory;
+pub use erase::{erase_changed, erase_hidden};
 pub use model::{EmbeddingModel, endpoint_failure, open_model};
-pub use nearness::{QUERY_WORDS_MAX, Ranking, with_meaning};
+pub use nearness::Ranking;
+pub(crate) use nearness::{QUERY_WORDS_MAX, with_meaning};
 pub use related::{RelatedMemory, related};
 
 use std::{collections::HashSet, path::PathBuf};
@@ -53,7 +55,7 @@ pub fn windows<'t>(model: &EmbeddingModel, texts: &'t [String]) -> Vec<(Digest, 
 }
 
 /// The digests of a memory as it is now. A vector with another digest is outdated.
-pub fn current_digests(
+pub(crate) fn current_digests(
     model: &EmbeddingModel,
     store: &Store,
     name: MemoryId,
@@ -63,7 +65,7 @@ pub fn current_digests(
 }
 
 /// Opens the vector file of a model for searching. `None` if there is none yet.
-pub fn open_vectors(app: &App, model: &EmbeddingModel) -> Result<Option<Vectors>, Failure> {
+pub(crate) fn open_vectors(app: &App, model: &EmbeddingModel) -> Result<Option<Vectors>, Failure> {
     let path = claude_mem_vectors::file(&app.paths.data, &model.id());
     Vectors::open(&path, model.id(), &model.center()).map_err(|error| {
         Failure::new(format!("{} cannot be read: {error}", path.display()))

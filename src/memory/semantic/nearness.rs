@@ -50,11 +50,11 @@ pub enum Ranking {
 static OPEN: Mutex<Option<(PathBuf, Arc<Vectors>)>> = Mutex::new(None);
 
 /// More words of a query add time, and little meaning.
-pub const QUERY_WORDS_MAX: usize = 64;
+pub(crate) const QUERY_WORDS_MAX: usize = 64;
 
 /// Runs `work` with how near memories are to the first words of a text. Without vectors, or without a
 /// model that can read the text, `work` gets none.
-pub fn with_meaning<T>(
+pub(crate) fn with_meaning<T>(
     app: &App,
     store: &Store,
     text: &str,

@@ -183,7 +183,7 @@ impl Health {
     }
 
     /// Whether the worker itself works. An unavailable provider does not count.
-    pub fn is_well(&self) -> bool {
+    pub(crate) fn is_well(&self) -> bool {
         self.status != "unhealthy"
     }
 }

@@ -171,7 +171,7 @@ impl Shared {
 
     /// Cancels a session, and waits up to `time_max` until its request has ended. Returns whether it has.
     /// Pending events stay in the log, and are distilled when the session continues.
-    pub async fn cancel_session(&self, session: &str, time_max: Duration) -> bool {
+    pub(crate) async fn cancel_session(&self, session: &str, time_max: Duration) -> bool {
         self.cancelled.add(session, self.clock.now().as_microsecond().cast_unsigned());
         let deadline = Instant::now() + time_max;
         while self.board.read().sessions.iter().any(|asked| asked == session) {
@@ -205,7 +205,7 @@ impl Shared {
     }
 
     /// Number of cancelled sessions.
-    pub fn cancelled_entries(&self) -> usize {
+    pub(crate) fn cancelled_entries(&self) -> usize {
         self.cancelled.entries()
     }
 
@@ -266,7 +266,7 @@ impl Shared {
     }
 
     /// Whether the worker is stopping.
-    pub fn is_ending(&self) -> bool {
+    pub(crate) fn is_ending(&self) -> bool {
         self.ending().is_some()
     }
 

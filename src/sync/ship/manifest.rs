@@ -291,7 +291,7 @@ impl Manifest {
 
 /// The name of a part, derived from its content, so uploading twice is idempotent. With a key the
 /// name is keyed, too, and reveals nothing about the content.
-pub fn part_object(
+pub(crate) fn part_object(
     segment: u64,
     generation: u32,
     from: u64,

@@ -78,17 +78,17 @@ impl Remote {
     /// Also accepts unencrypted objects although there is a key. By default they are rejected,
     /// because others with write access could forge them.
     #[must_use]
-    pub fn allowing_plain(self) -> Self {
+    pub(crate) fn allowing_plain(self) -> Self {
         Self { is_plain_allowed: true, ..self }
     }
 
     /// Whether objects are compressed.
-    pub fn is_compressing(&self) -> bool {
+    pub(crate) fn is_compressing(&self) -> bool {
         self.compress
     }
 
     /// The packed size of these bytes.
-    pub fn packed_len(&self, bytes: &[u8]) -> Result<u64, Error> {
+    pub(crate) fn packed_len(&self, bytes: &[u8]) -> Result<u64, Error> {
         Ok(self.pack("measured", bytes)?.len() as u64)
     }
 
@@ -108,7 +108,7 @@ impl Remote {
     }
 
     /// Reads, unpacks and verifies an object, and passes the bytes to `work` on a blocking thread.
-    pub async fn get_with<T: Send + 'static>(
+    pub(crate) async fn get_with<T: Send + 'static>(
         &self,
         name: &str,
         buffers: &Buffers,
@@ -133,7 +133,7 @@ impl Remote {
     }
 
     /// Reads an object without unpacking it.
-    pub async fn get_packed(&self, name: &str) -> Result<Vec<u8>, Error> {
+    pub(crate) async fn get_packed(&self, name: &str) -> Result<Vec<u8>, Error> {
         let wrap = |error: object_store::Error| self.error(name, &error);
         let found = self.store.get(&self.path(name)).await.map_err(wrap)?;
         let expected = found.meta.size;
@@ -146,7 +146,7 @@ impl Remote {
     }
 
     /// Packs and creates an object. Fails softly if the name exists.
-    pub async fn put_new(&self, name: &str, bytes: &[u8]) -> Result<Put, Error> {
+    pub(crate) async fn put_new(&self, name: &str, bytes: &[u8]) -> Result<Put, Error> {
         let packed = self.pack(name, bytes)?;
         let len = packed.len() as u64;
         let payload = PutPayload::from(packed);
@@ -171,7 +171,7 @@ impl Remote {
     }
 
     /// Packs and writes an object, replacing an existing one. Returns its packed size.
-    pub async fn put_over(&self, name: &str, bytes: &[u8]) -> Result<u64, Error> {
+    pub(crate) async fn put_over(&self, name: &str, bytes: &[u8]) -> Result<u64, Error> {
         let packed = self.pack(name, bytes)?;
         let len = packed.len() as u64;
         self.put_packed(name, packed.into(), PutMode::Overwrite)

@@ -7,12 +7,12 @@ use super::{
 use std::collections::HashSet;
 
 impl PromptTerms {
-    /// The words of the lines that say what went wrong, and those of the command. Words of the command
-    /// alone say only that it failed before; if it printed nothing, they are all there is.
+    /// The words of the lines that name the error, and those of the command. Words of the command alone only show
+    /// that it failed before; they count if it printed nothing.
     pub(super) fn of_failure(command: &str, error: &str) -> Self {
         let (mut query, mut names) = (Query::default(), HashSet::new());
         for word in error_lines(error).flat_map(str::split_whitespace) {
-            // A line may begin with any word, and the class of an error says little.
+            // A line may begin with any word, and the class of an error is not specific.
             let is_class = |name: &String| name.ends_with("error") || name.ends_with("exception");
             names.extend(name(word, true).filter(|name| !is_class(name)));
             query.add_plain(word);
@@ -34,7 +34,7 @@ impl PromptTerms {
     }
 }
 
-/// Lines of an output that say what went wrong; without any, its first and last ones.
+/// The lines of an output that name an error; without any, its first and last ones.
 fn error_lines(output: &str) -> impl Iterator<Item = &str> {
     let all = || output.lines().map(str::trim).filter(|line| !line.is_empty() && !is_status(line));
     let names_subject = |line: &&str| {
@@ -46,7 +46,7 @@ fn error_lines(output: &str) -> impl Iterator<Item = &str> {
         lines.extend(all().take(1));
         lines.extend(all().next_back().filter(|last| lines.first() != Some(last)));
     } else {
-        // The line behind a fault often has the place or the name.
+        // The line after an error often has the position or the name.
         let last = lines[lines.len() - 1];
         lines.extend(all().take(LINES_MAX).skip_while(|line| *line != last).skip(1).take(1));
     }
@@ -58,7 +58,7 @@ fn is_status(line: &str) -> bool {
     line.strip_prefix("Exit code ").is_some_and(|code| code.parse::<i64>().is_ok())
 }
 
-/// Said in lines that say what went wrong.
+/// Marks of a line that names an error.
 const FAULTS: [&str; 16] = [
     "error",
     "fail",
@@ -78,7 +78,7 @@ const FAULTS: [&str; 16] = [
     "undefined",
 ];
 
-/// Longer outputs are logs; what went wrong is looked for in their first lines.
+/// Longer outputs are logs; only their first lines are searched for the error.
 const LINES_MAX: usize = 400;
 const LINE_BYTES_MAX: usize = 400;
 const COMMAND_BYTES_MAX: usize = 200;
@@ -88,7 +88,7 @@ fn names_cause(word: &str) -> bool {
     names_subject(word) && FAILURES.binary_search(&word).is_err()
 }
 
-/// Words of failures, whatever failed. Sorted, for a binary search.
+/// Words that are common in all failures. Sorted, for a binary search.
 const FAILURES: &[&str] = &[
     "access",
     "assertion",

@@ -1,7 +1,7 @@
 //! Ranking by meaning: memories whose vectors are near that of the query, and one score of meaning
 //! and words.
 //!
-//! Vectors and the model are none of this crate's business; [`Meaning`] is what it needs to know.
+//! This crate knows neither vectors nor the model; [`Meaning`] is the interface.
 //! The score is `cosine − usual + weight · coverage · words / best words`. Where no memory contains
 //! the words of the query, they count less. The usual cosine is the median in the searched projects:
 //! all memories of a project are somewhat alike.
@@ -18,22 +18,22 @@ use std::collections::{HashMap, HashSet};
 
 /// Number of memories that are found by meaning. Of more, none was among the first ten.
 pub(super) const NEAR_ROWS: usize = 100;
-/// So many of the nearest memories are passed through the filters before the filters are asked for
-/// all that pass.
+/// Number of the nearest memories that are filtered. If too few pass, all memories that pass the filters are
+/// compared.
 const TRIED_ROWS: usize = 1000;
 /// A memory without a word of the query must be nearer than usual by this much.
 const NEARER_THAN_USUAL: f64 = 0.05;
-/// So many of the newest memories tell which cosine is usual.
+/// Number of the newest memories that determine the usual cosine.
 const SAMPLED_ROWS: i64 = 200;
 /// A smaller sample is filled up with unrelated texts.
 const SAMPLE_MIN: usize = 20;
-/// How much more words count than the model's own measure of them says: that was taken with plain
-/// BM25, and the score of words here also knows which of them stand together.
+/// The weight of words in relation to the model's own measure, which was taken with plain BM25; the score of words
+/// here also counts adjacent words.
 const WORDS_TRUST: f64 = 1.5;
-/// So many of the best memories by words decide how well the words are covered.
+/// Number of the best memories by words that determine how well the words are covered.
 const COVERING_ROWS: usize = 10;
 
-/// How near memories are to a query.
+/// The nearness of memories to a query.
 pub trait Meaning {
     /// The nearest of the memories that are accepted, nearest first. They may have changed since
     /// their vectors were made.
@@ -59,7 +59,7 @@ pub trait Meaning {
     fn words_weight(&self) -> f64;
 }
 
-/// How words and meaning make one score.
+/// Combines the scores of words and meaning.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fusion {
     weight: f64,

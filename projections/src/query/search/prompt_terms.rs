@@ -3,10 +3,10 @@
 use super::{Query, Term, query::link_path, stop_words::is_stop_word, tokens};
 use std::collections::HashSet;
 
-/// Longer prompts are pasted text; what they are about is said at their start.
+/// Longer prompts are pasted text; their subject is at the start.
 const PROMPT_BYTES_MAX: usize = 4 << 10;
 
-/// The words of a prompt that say something, and which of them are names.
+/// The words of a prompt that can name its subject, and which of them are names.
 #[derive(Debug, Default)]
 pub(super) struct PromptTerms {
     pub(super) query: Query,
@@ -58,7 +58,7 @@ pub(super) fn shorten(terms: &mut Vec<Term>, is_name: impl Fn(&Term) -> bool) {
     });
 }
 
-/// At most so many bytes of a text.
+/// The start of a text, at most this many bytes.
 pub(super) fn beginning(text: &str, bytes_max: usize) -> &str {
     let end = (0..=text.len().min(bytes_max)).rfind(|at| text.is_char_boundary(*at));
     &text[..end.unwrap_or(0)]
@@ -94,7 +94,7 @@ pub(super) fn names_subject(word: &str) -> bool {
         && CONVERSATION.binary_search(&word).is_err()
 }
 
-/// Words that people say to an assistant whatever the subject. Sorted, for a binary search.
+/// Words of conversation, common to all subjects. Sorted, for a binary search.
 const CONVERSATION: &[&str] = &[
     "already",
     "also",

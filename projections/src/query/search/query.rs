@@ -75,7 +75,7 @@ impl Query {
     }
 
     /// Parses a query that is being typed: its last word may be the start of one.
-    pub fn parse_typing(text: &str) -> Self {
+    pub(crate) fn parse_typing(text: &str) -> Self {
         Self::parse_as(text, true)
     }
 

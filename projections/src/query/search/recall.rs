@@ -38,7 +38,7 @@ const COMPARED_MAX: usize = 12;
 /// Hits with a smaller share of the best score are left out.
 const SHARE_OF_BEST_MIN: f64 = 0.5;
 
-/// A prompt, and among which memories to look.
+/// A prompt, and the memories to search.
 #[derive(Debug, Clone, Default)]
 pub struct Recall<'a> {
     /// The text of the prompt. No character of it is an operator.
@@ -55,12 +55,12 @@ pub struct Recall<'a> {
     pub limit: usize,
 }
 
-/// A command that failed, and among which memories to look.
+/// A failed command, and the memories to search.
 #[derive(Debug, Clone, Default)]
 pub struct FailureRecall<'a> {
     /// The command.
     pub command: &'a str,
-    /// What it printed.
+    /// Its output.
     pub error: &'a str,
     /// The key of the project.
     pub project: &'a str,

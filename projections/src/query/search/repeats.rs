@@ -1,15 +1,15 @@
-//! Tells whether two memories say the same, so that a session is given one of them.
+//! Compares two memories: if they mean the same, a session is given one of them.
 //!
-//! Files, names, numbers, negations and limits tell memories apart, however similar the rest is. Without
-//! vectors the words must be the same ones in the same order, apart from their endings and from words
-//! without a meaning of their own. With vectors one of them may say more.
+//! Files, names, numbers, negations and limits distinguish memories, however similar the rest is. Without vectors the
+//! words must be the same ones in the same order, apart from their endings and from words without a meaning of their
+//! own. With vectors one of them may have more detail.
 
 use super::tokens;
 use crate::fts_terms::is_unspaced;
 use std::collections::BTreeSet;
 
-/// So similar are the vectors of memories that say the same. In 1,100 observations of coding sessions, pairs with the same
-/// names and files that say different things have at most .80.
+/// The similarity of vectors from which memories mean the same. In 1,100 observations of coding sessions, pairs with
+/// the same names and files and a different meaning have at most .80.
 const SAME_SIMILARITY_MIN: f64 = 0.9;
 
 /// Words without a meaning of their own.
@@ -18,7 +18,7 @@ const FILLERS: &[&str] = &[
     "was", "were",
 ];
 
-/// Negations, limits and numbers: they change what a sentence says.
+/// Negations, limits and numbers: they change the meaning of a sentence.
 const TURNS: &[&str] = &[
     "all", "always", "both", "cannot", "eight", "except", "five", "four", "hardly", "if", "kein",
     "keine", "nein", "never", "nicht", "nine", "no", "none", "nor", "not", "off", "one", "only",

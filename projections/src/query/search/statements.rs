@@ -1,13 +1,13 @@
-//! Which statements of a memory are about a prompt.
+//! Rates which statements of a memory are about a prompt.
 
 use super::{prompt_terms::PromptTerms, score::Matcher};
 use std::collections::HashSet;
 
-/// A name says more about the subject than a word.
+/// A name is more specific than a word.
 const NAME: f64 = 2.0;
 
-/// How much each text has in common with a prompt: its telling words, each once, names twice. What most of the texts contain
-/// counts little, because it tells them not apart.
+/// The words that each text has in common with a prompt, each once, names twice. Words in most of the texts count
+/// little, because they do not distinguish them.
 pub fn words_in_common<'t>(prompt: &str, texts: impl Iterator<Item = &'t str>) -> Vec<f64> {
     let terms = PromptTerms::of(prompt);
     let matcher = Matcher::new(&terms.query);

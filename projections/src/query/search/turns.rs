@@ -17,8 +17,8 @@ use std::{
 
 /// The factor for a turn that only its prompt matches, if something else is known of it.
 const ONLY_ASKED: f64 = 0.5;
-/// A fuller observation of the turn is shown instead of the best one if it has this share of its score. The best one is
-/// often a single sentence, and the fuller one says the same and why.
+/// A fuller observation of the turn is shown instead of the best one if it has this share of its score. The best one
+/// is often a single sentence, and the fuller one adds the reason.
 const FULLER_SHARE: f64 = 0.6;
 /// The factor for a turn of which only a wrong or superseded observation matches.
 const ONLY_RETIRED: f64 = 0.5;

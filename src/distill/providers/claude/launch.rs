@@ -1,4 +1,4 @@
-//! How the child is started: program, directory, environment, flags.
+//! Starts the client as a child process: program, directory, environment, flags.
 
 use std::{ffi::OsString, path::PathBuf};
 
