@@ -305,7 +305,10 @@ fn angle(rest: &[u8], plain: u8, last_digit: u8) -> Option<usize> {
 fn skip_blanks(bytes: &[u8], from: usize) -> usize {
     let mut at = from;
     for _ in 0..BLANKS_MAX {
-        at += bytes.get(at..).map_or(0, blank);
+        match bytes.get(at..).map_or(0, blank) {
+            0 => break,
+            length => at += length,
+        }
     }
     at
 }

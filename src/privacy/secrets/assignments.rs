@@ -1,10 +1,6 @@
 //! Values assigned to names of secrets: `DB_PASSWORD=…`, `"apiKey": "…"`, `--token …`,
 //! `<password>…`.
 
-use std::iter::successors;
-
-use memchr::memmem;
-
 use super::{
     Found,
     names::{Kind, kind_of},
@@ -13,6 +9,7 @@ use super::{
         quoted_length, sign, starts_line, yaml_property,
     },
     rules::run,
+    unsigned::AfterName,
     values::{AssignmentSyntax, secret_in},
 };
 use crate::work;
@@ -113,15 +110,15 @@ fn in_name(byte: u8) -> bool {
 }
 
 /// The position of a value, and what ends it.
-struct Place {
-    written: AssignmentSyntax,
-    start: usize,
+pub(super) struct Place {
+    pub(super) written: AssignmentSyntax,
+    pub(super) start: usize,
     /// The quotation mark around the value, and the number of backslashes before it.
-    quote: Option<(u8, usize)>,
+    pub(super) quote: Option<(u8, usize)>,
     /// Whether the next tag ends it.
-    element: bool,
+    pub(super) element: bool,
     /// Whether it extends to the end of the line.
-    header: bool,
+    pub(super) header: bool,
 }
 
 impl Place {
@@ -194,7 +191,7 @@ impl Place {
         Some(place)
     }
 
-    fn at(text: &[u8], at: usize, written: AssignmentSyntax) -> Self {
+    pub(super) fn at(text: &[u8], at: usize, written: AssignmentSyntax) -> Self {
         let at = at + literal_prefix(&text[at..]);
         let quote = quote_at(&text[at..]);
         let mut start = at + quote.map_or(0, |(_, backslashes)| backslashes + 1);
@@ -335,7 +332,7 @@ fn in_header(byte: u8) -> bool {
 }
 
 /// The quoted value after a type and an equals sign: `str = "…"`.
-fn quoted_behind_type(text: &[u8], start: usize) -> Option<Place> {
+pub(super) fn quoted_behind_type(text: &[u8], start: usize) -> Option<Place> {
     const TYPE_BYTES_MAX: usize = 48;
     const LIFETIME: &[u8] = b"&'static ";
     let start = if text[start..].starts_with(LIFETIME) { start + LIFETIME.len() } else { start };
@@ -349,166 +346,6 @@ fn quoted_behind_type(text: &[u8], start: usize) -> Option<Place> {
     place.quote.is_some().then_some(place)
 }
 
-/// What follows a name without a direct assignment.
-struct AfterName<'a> {
-    text: &'a [u8],
-    name: usize,
-    end: usize,
-    /// The offset behind the name's quotation mark.
-    at: usize,
-    blanks: usize,
-}
-
-impl AfterName<'_> {
-    /// The member `value` next to the one with the name: `name="X" value="…"`, `{"name": "X",
-    /// "value": "…"}`, the same in YAML, and `variable "X" { default = "…" }`.
-    fn value_member(&self, is_quoted: bool) -> Option<Place> {
-        const VALUES: [&[u8]; 3] = [b"value", b"default", b"parametervalue"];
-        let text = self.text;
-        let is_value = |at: usize| {
-            let fits = |word: &&&[u8]| {
-                text.get(at..at + word.len()).is_some_and(|given| given.eq_ignore_ascii_case(word))
-            };
-            VALUES.iter().find(fits).map(|word| at + word.len())
-        };
-        // Other members may be in between, if the name is in quotes.
-        let members = if is_quoted { 3 } else { 1 };
-        let next = |&member: &usize| self.next_member(self.end_of_member(member)?);
-        let behind =
-            successors(self.next_member(self.at), next).take(members).find_map(is_value)?;
-        let behind = behind + quote_at(&text[behind..]).map_or(0, |(_, slashes)| slashes + 1);
-        let behind = behind + count_blanks(&text[behind..]);
-        let (_, sign) = sign(&text[behind..]).filter(|(sign, _)| *sign != Operator::Comma)?;
-        let start = behind + sign + count_blanks(&text[behind + sign..]);
-        let mut place = Place::at(text, start, AssignmentSyntax::Loose);
-        if place.quote.is_some() {
-            let capitals = is_upper(&text[self.name..self.end]);
-            place.written =
-                if capitals { AssignmentSyntax::Environment } else { AssignmentSyntax::Quoted };
-        }
-        Some(place)
-    }
-
-    /// The start of the next member's name, behind blanks and punctuation.
-    fn next_member(&self, at: usize) -> Option<usize> {
-        const BETWEEN_BYTES_MAX: usize = 64;
-        let rest = &self.text[at..self.text.len().min(at + BETWEEN_BYTES_MAX)];
-        let mut skipped = 0;
-        loop {
-            skipped += match &rest[skipped..] {
-                [b'\\', b'n' | b'r' | b't', ..] => 2, // JSON inside of text
-                [byte, ..] if byte.is_ascii_whitespace() || b",\"'\\+{".contains(byte) => 1,
-                _ => break,
-            };
-        }
-        work::count(skipped + 1);
-        (skipped > 0).then_some(at + skipped)
-    }
-
-    /// The end of a member that has no members of its own.
-    fn end_of_member(&self, at: usize) -> Option<usize> {
-        const MEMBER_BYTES_MAX: usize = 64;
-        let rest = &self.text[at..self.text.len().min(at + MEMBER_BYTES_MAX)];
-        let mut length = run(rest, |byte| !b",\n{}[]();\\".contains(&byte));
-        while matches!(rest[length..], [b'\\', b'"' | b'\\', ..]) {
-            length += 2 + run(&rest[length + 2..], |byte| !b",\n{}[]();\\".contains(&byte));
-        }
-        matches!(rest[length..], [b',' | b'\n', ..] | [b'\\', b'n', ..]).then_some(at + length)
-    }
-
-    /// `--password …`, `-storepass …`, `var token string = "…"`, `PASSWORD '…'`, `password is …`,
-    /// `setPassword("…")`.
-    fn without_sign(&self, is_quoted: bool) -> Option<Place> {
-        let Self { text, name, end, at, blanks } = *self;
-        match text.get(at) {
-            Some(b'(') if !is_quoted => {
-                let place = Place::at(text, at + 1, AssignmentSyntax::Listed);
-                return place.quote.is_some().then_some(place);
-            }
-            // `<entry key="password">…</entry>`
-            Some(b'>') if is_quoted => {
-                let place = Place::at(text, at + 1, AssignmentSyntax::Listed);
-                return Some(Place { start: at + 1, quote: None, element: true, ..place });
-            }
-            _ if is_quoted || blanks == 0 => return None,
-            _ => {}
-        }
-        let value = at + blanks;
-        let rest = &text[value..];
-        if let Some(option) = VALUE_OPTIONS.iter().find(|option| rest.starts_with(option)) {
-            let value = value + option.len();
-            return Some(Place::at(
-                text,
-                value + count_blanks(&text[value..]),
-                AssignmentSyntax::Flag,
-            ));
-        }
-        let is_quoted_value = quote_at(rest).is_some_and(|(quote, _)| quote != b'`');
-        let written = match &text[name..end] {
-            [b'-', b'-', ..] => Some(AssignmentSyntax::Flag),
-            [b'-', _, _, ..] | b"requirepass" => Some(AssignmentSyntax::Tight),
-            b"PASSWORD" if is_quoted_value => Some(AssignmentSyntax::Quoted),
-            _ if sets_variable(&text[..name]) => Some(AssignmentSyntax::Tight),
-            _ if is_quoted_value => Some(AssignmentSyntax::Listed),
-            _ => None,
-        };
-        if let Some(written) = written {
-            return Some(Place::at(text, value, written));
-        }
-        if let Some(words) = words_before_value(rest) {
-            let value = value + words;
-            let value = value + usize::from(text.get(value) == Some(&b':'));
-            return Some(Place::at(
-                text,
-                value + count_blanks(&text[value..]),
-                AssignmentSyntax::Spoken,
-            ));
-        }
-        let is_type =
-            rest.first().is_some_and(|byte| byte.is_ascii_alphabetic() || b"*[".contains(byte));
-        let typed = if is_type { quoted_behind_type(text, value) } else { None };
-        typed.or_else(|| Some(Place::at(text, value + separator(rest), AssignmentSyntax::Bare)))
-    }
-}
-
-/// Options with the value of a secret that is named before them: `gh secret set X --body …`.
-const VALUE_OPTIONS: [&[u8]; 5] = [b"--value ", b"--value=", b"--body ", b"--body=", b"-b "];
-
-/// Whether a command or a Dockerfile sets what is named next: `setenv X …`, `ENV X …`, `git config x …`.
-fn sets_variable(before: &[u8]) -> bool {
-    const COMMANDS: [&[u8]; 6] =
-        [b"set ", b"ENV ", b"setenv ", b"set -gx ", b"set -x ", b"set -Ux "];
-    const CONFIGURES: [&[u8]; 2] = [b"git config ", b" config set "];
-    const LINE_BYTES_MAX: usize = 96;
-    let line = &before[before.len().saturating_sub(LINE_BYTES_MAX)..];
-    work::count(line.len());
-    let line = line.rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
-    COMMANDS.iter().any(|command| line.ends_with(command))
-        || CONFIGURES.iter().any(|command| memmem::find(line, command).is_some())
-}
-
-/// The length of the words between a name and its value in a sentence: `is`, `for the database is`, `was changed to`.
-fn words_before_value(rest: &[u8]) -> Option<usize> {
-    const WORDS_BYTES_MAX: usize = 48;
-    const VERBS: [&[u8]; 4] = [b"is now ", b"is ", b"was changed to ", b"has been changed to "];
-    if let Some(verb) = VERBS.iter().find(|verb| rest.starts_with(verb)) {
-        return Some(verb.len());
-    }
-    if !rest.starts_with(b"for ") && !rest.starts_with(b"of ") {
-        return None;
-    }
-    let rest = &rest[..rest.len().min(WORDS_BYTES_MAX)];
-    let words = &rest[..run(rest, |byte| !matches!(byte, b'\n' | b'.' | b',' | b';' | b'='))];
-    let ends: [&[u8]; 2] = [b" is ", b": "];
-    ends.iter().filter_map(|end| Some(memmem::find(words, end)? + end.len())).min()
-}
-
-/// The length of a sign that only prose and tables have: `| password | … |`, `password → …`.
-fn separator(rest: &[u8]) -> usize {
-    const SIGNS: [&str; 5] = ["| ", "→ ", "-> ", "- ", "– "];
-    SIGNS.iter().find(|sign| rest.starts_with(sign.as_bytes())).map_or(0, |sign| sign.len())
-}
-
 /// The length of the mark that ends bold text, and the blanks behind it: `**Password:** …`.
 fn bold(rest: &[u8]) -> usize {
     match rest {
@@ -517,6 +354,6 @@ fn bold(rest: &[u8]) -> usize {
     }
 }
 
-fn is_upper(name: &[u8]) -> bool {
+pub(super) fn is_upper(name: &[u8]) -> bool {
     name.iter().any(u8::is_ascii_uppercase) && !name.iter().any(u8::is_ascii_lowercase)
 }

@@ -16,6 +16,7 @@ mod randomness;
 mod rules;
 mod shapes;
 mod table;
+mod unsigned;
 mod values;
 
 pub(super) use assignments::Name;
