@@ -100,7 +100,8 @@ fn one_file_that_cannot_be_changed_keeps_no_entries_of_ours_in_the_others() {
     let (config, hooks) = ("\u{feff}# mine\r\nmodel = \"m\"", "{\r\n  \"hooks\": {}\r\n}");
     sandbox.write(".codex/config.toml", config);
     sandbox.write(".codex/hooks.json", hooks);
-    sandbox.write(".gemini/settings.json", "{}");
+    let gemini = "// mine\n{\"hooks\":{}, \"mcpServers\":{\"a\":{}}}";
+    sandbox.write(".gemini/settings.json", gemini);
     sandbox.run(&["install", "--all"]).ok();
     assert_ne!(sandbox.read(".codex/config.toml"), config);
     // Ours, and broken since: what is to be removed cannot be known.
@@ -111,7 +112,8 @@ fn one_file_that_cannot_be_changed_keeps_no_entries_of_ours_in_the_others() {
     assert_eq!(sandbox.read(".claude/settings.json"), broken);
     assert_eq!(sandbox.read(".codex/config.toml"), config);
     assert_eq!(sandbox.read(".codex/hooks.json"), hooks);
-    assert_eq!(sandbox.read(".gemini/settings.json"), "{}");
+    assert_eq!(sandbox.read(".gemini/settings.json"), gemini);
+    assert!(!sandbox.home().join(".copilot").exists(), "{:?}", names(&sandbox.home()));
     // Mended, it is restored by the next try.
     sandbox.write(".claude/settings.json", &broken[..broken.len() - 1]);
     sandbox.run(&["uninstall"]).ok();

@@ -180,8 +180,8 @@ fn undo(
     only: Option<Chosen>,
     removals: &mut Vec<TextChange>,
 ) -> Result<(), Failure> {
-    let planned = removals.iter().position(|removal| removal.file == edited.file);
-    let mut removal = planned.map(|at| removals.remove(at));
+    // Several clients may share a file, and then each has planned a removal.
+    let mut removal = removals.extract_if(.., |removal| removal.file == edited.file).last();
     if edited.restore().map_err(|error| not_restored(&edited.file, &error))? {
         let verb = if edited.backup.is_some() { "restored" } else { "deleted" };
         print_done(app, &format!("{verb} {}", shown(app, &edited.file)))?;
