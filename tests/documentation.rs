@@ -310,6 +310,27 @@ fn every_path_in_the_design_page_and_in_the_table_of_additions_exists() {
 }
 
 #[test]
+fn each_crate_depends_only_on_crates_above_it_in_the_table() {
+    let page = Page::read("ARCHITECTURE.md");
+    let rows = page.text.lines().filter_map(|line| line.split_once("/` | `claude-mem-"));
+    let mut above = Vec::new();
+    for (folder, rest) in rows {
+        let folder = folder.trim_start_matches("| `").split("/`").next().unwrap();
+        let manifest = fs::read_to_string(repository().join(folder).join("Cargo.toml")).unwrap();
+        let manifest = manifest.split("[dev-dependencies]").next().unwrap();
+        for dependency in manifest.lines().filter_map(|line| line.strip_prefix("claude-mem-")) {
+            let name = dependency.split(['.', ' ']).next().unwrap().to_owned();
+            assert!(
+                folder == "tools" || above.contains(&name),
+                "{folder} depends on {name}, which is not above it"
+            );
+        }
+        above.push(rest.split('`').next().unwrap().to_owned());
+    }
+    assert!(above.len() > 15, "{above:?}");
+}
+
+#[test]
 fn every_test_that_the_threat_model_names_exists() {
     let mut search = Command::new("git");
     search.args(["grep", "-hE", r"fn [a-z0-9_]+\(", "--", "*.rs"]).current_dir(repository());

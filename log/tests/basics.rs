@@ -1,4 +1,4 @@
-//! What every caller relies on, on a real disk.
+//! The basic guarantees of the log, on a real disk.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 use claude_mem_log::{
@@ -85,7 +85,7 @@ fn a_reader_that_goes_elsewhere_is_as_good_as_a_new_one() {
     }
     let check = || {
         let mut reader = log.read_from_start();
-        // Back and forth, near and far, behind the end and from there.
+        // Forwards and backwards, by small and large steps, and past the end.
         for step in [1, 7, 23] {
             for at in (0..=40).map(|count| count * step % 41) {
                 reader.seek(*places.get(at).unwrap_or(&Seq::new(1 << 30, 0))).unwrap();

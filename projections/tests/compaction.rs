@@ -58,7 +58,7 @@ fn assert_nowhere(dir: &Path) {
     }
 }
 
-/// Whether it is in any record, compressed or not.
+/// Whether any record contains it, compressed or not.
 fn is_read(log: &Log) -> bool {
     let mut reader = log.read_from_start();
     while let Some(item) = reader.next().unwrap() {
@@ -122,7 +122,7 @@ fn filled(dir: &Path, forget: impl Fn(&Written) -> Forgotten) -> Log {
     tools.truncate(24);
     writer.history(&tools);
     writer.revisions();
-    // Replaces what was answered before, so that something is superseded.
+    // Replaces earlier replies, so that some are superseded.
     writer.add(ReprocessFinished { generation: 1, is_current: true });
     writer.session(79);
     let tools = vec!["Bash".into()];
@@ -208,7 +208,7 @@ fn the_branch_of_a_forgotten_session_is_gone_too() {
     writer.add(ToolUsed::default());
     writer.envelope.branch.clear();
     writer.add(Forgotten { session: "session-2".into(), ..Forgotten::default() });
-    // It goes on, and knows nothing of what was before.
+    // It continues without the earlier history.
     writer.envelope.branch = "later".into();
     writer.envelope.commit = "c0ffee".into();
     writer.add(ToolUsed::default());

@@ -118,7 +118,7 @@ fn a_log_that_was_cut_anywhere_is_folded_as_it_is_and_so_is_what_it_records_next
             let now = store.checkpoint().unwrap().events;
             assert_eq!(now, events - rebuilt.lost_events + added, "{what}");
             assert!(rebuilt.lost_events > 0 && rebuilt.lost_until_us < BEGIN_US * 2, "{what}");
-            // Once is enough.
+            // The second time there is nothing to do.
             assert_eq!(place.open().rebuild_reason(&place.log()).unwrap(), None, "{what}");
         }
     }

@@ -318,6 +318,7 @@ fn of_two_processes_that_need_a_rebuild_one_waits_for_the_other() {
             if let Some(also) = also.take() {
                 writer.session(2);
                 scope.spawn(also);
+                // Time for the other one to reach the lock. The test holds for every order.
                 thread::sleep(Duration::from_millis(100));
             }
         })

@@ -2,7 +2,7 @@ use std::fs;
 
 use crate::*;
 
-/// A file with this text.
+/// Writes a file with this text.
 fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("settings.json");

@@ -1,4 +1,4 @@
-//! The file as writers, erasers and readers see it.
+//! Tests of the vector file: writing, erasing, reading.
 
 use std::fs;
 

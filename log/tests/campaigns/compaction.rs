@@ -1,4 +1,4 @@
-//! A compaction that loses power, fails or is killed at any of its calls, and damage to what it wrote.
+//! Compaction with a power loss, a failing call or a kill at every call, and damage to its output.
 
 use crate::{
     random::Random,
@@ -20,7 +20,7 @@ fn dir() -> &'static Path {
     Path::new(DIR)
 }
 
-/// Some complete segments, one of them compacted before, torn writes among them, and an active one.
+/// Some complete segments, one of them compacted before, with torn writes, and an active one.
 fn prepared() -> Sim {
     let sim = Sim::new();
     let mut appender = Appender::open(dir(), options(&sim)).unwrap();
@@ -44,7 +44,7 @@ fn segments(options: &Options) -> Vec<SegmentInfo> {
     Log::open(dir(), options.clone()).unwrap().segments().unwrap()
 }
 
-/// Every record in order, in both directions, each with its place; nothing else, and no damage.
+/// Every record in order, in both directions, each with its position; nothing else, and no damage.
 fn assert_all_there(options: &Options, places: &[Seq]) {
     let reading = read(dir(), options);
     assert_eq!(reading.numbers, (0..RECORDS).collect::<Vec<_>>());
@@ -67,7 +67,7 @@ fn places(options: &Options) -> Vec<Seq> {
     places
 }
 
-/// What a finished compaction leaves: no file but those of the log, and no byte of what was erased.
+/// The state after a complete compaction: only files of the log, and no byte of an erased record.
 fn assert_finished(sim: &Sim) {
     let names = sim.list(dir()).unwrap();
     let files: Vec<_> = names.iter().filter(|name| name.ends_with(".seg")).collect();
@@ -107,7 +107,7 @@ fn a_finished_compaction_keeps_every_record_in_its_place_and_no_byte_of_what_was
         assert_eq!(after.len(), (before.len() - 1).div_ceil(size) + 1);
         assert_eq!(after.last().unwrap().number, before.last().unwrap().number);
         assert_eq!(verify(dir(), &options).unwrap().gaps().count(), 0, "torn bytes are gone");
-        // Once more: what is merged can be compacted and merged again.
+        // Merged segments can be compacted and merged again.
         assert!(compact(dir(), &options, 2).unwrap() > 0);
         assert_all_there(&options, &places);
         assert_finished(&sim);
@@ -196,7 +196,7 @@ fn a_full_disk_is_an_error_and_changes_nothing() {
         if sim.is_fault_pending() {
             break;
         }
-        // Before the new name is there, nothing has changed; afterwards everything is done but clearing away.
+        // Before the new name exists, nothing has changed; afterwards only the cleanup is left.
         let after = segments(&options(&sim));
         assert!(after == before || after[0].number_last == before[1].number, "call {call}");
         assert_eq!(read(dir(), &options(&sim)).numbers, (0..RECORDS).collect::<Vec<_>>());
@@ -204,7 +204,7 @@ fn a_full_disk_is_an_error_and_changes_nothing() {
     assert!(is_full > 10, "{is_full}");
 }
 
-/// As with segments as they were written: one bit costs at most the record it is in.
+/// As in segments that were never compacted: one bit costs at most its own record.
 #[test]
 fn a_flipped_bit_in_a_merged_segment_costs_one_record_at_most() {
     let sim = prepared();
@@ -274,7 +274,7 @@ fn a_reader_in_the_middle_of_a_segment_continues_in_the_merged_one() {
             reading.take(&item);
         }
         assert_eq!(reading.numbers, (0..RECORDS).collect::<Vec<_>>(), "from {read_before}");
-        // And so does one that is opened where the first one was.
+        // So does a reader that is opened at the position of the first one.
         let mut rest = log.read_from(position);
         let mut numbers = records::Reading::default();
         while let Some(item) = rest.next().unwrap() {

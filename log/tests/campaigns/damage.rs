@@ -12,12 +12,12 @@ use std::{
 const DIR: &str = "/disk/v1";
 const SECTOR: usize = 512;
 
-/// The golden log in memory, to be damaged and restored.
+/// The golden log in memory, which is damaged and restored.
 struct Patient {
     sim: Sim,
     options: Options,
     files: Vec<(PathBuf, Vec<u8>)>,
-    /// Where each record is: number, file, bytes.
+    /// The position of each record: number, file, bytes.
     records: Vec<(u64, PathBuf, std::ops::Range<usize>)>,
 }
 
@@ -66,8 +66,8 @@ impl Patient {
         Log::open(Path::new(DIR), self.options.clone()).unwrap()
     }
 
-    /// Which golden records are lost, and how many others there are. None may be wrong or there twice, and
-    /// no loss may go unreported, neither by the reader nor by `verify`.
+    /// The golden records that are lost, and the number of others. None may be wrong or duplicated, and every loss
+    /// must be reported, by the reader and by `verify`.
     #[track_caller]
     fn examine(&self, what: impl Fn() -> String) -> (BTreeSet<u64>, usize) {
         let mut reader = self.log().read_from_start();
@@ -95,7 +95,7 @@ impl Patient {
         (lost, others)
     }
 
-    /// All sectors of segments: file, beginning.
+    /// All sectors of segments: file and offset.
     fn sectors(&self) -> Vec<(usize, usize)> {
         let is_segment =
             |path: &Path| path.extension().is_some_and(|end| end == "seg" || end == "log");
@@ -191,7 +191,7 @@ fn behind(patient: &Patient, path: &Path, len: usize) -> BTreeSet<u64> {
         .filter(|(_, own, range)| own == path && cut(range))
         .map(|(number, ..)| *number)
         .collect();
-    // It was written again, further on.
+    // It was written again, later in the log.
     lost.remove(&0);
     lost
 }

@@ -1,4 +1,4 @@
-//! Every call on the disk fails once, in every way, and a sync that fails lies from then on.
+//! Every call on the disk fails once, in every way, and a failing sync reports success from then on.
 
 use crate::{
     random::Random,
@@ -12,7 +12,7 @@ use std::{io::ErrorKind, path::Path};
 
 const RECORDS: u64 = 90;
 
-/// Runs the scenario with one fault; whatever was acknowledged must be there, once.
+/// Runs the scenario with one fault; every acknowledged record must be there exactly once.
 fn with_fault(call: u64, fault: Fault) -> bool {
     let sim = Sim::new();
     let results = Shared::default();
@@ -67,7 +67,7 @@ fn a_short_write_loses_nothing_acknowledged() {
     at_every_call(Fault::Short);
 }
 
-/// After such a failure the kernel takes the file for clean, so that only what is written again is safe.
+/// After such a failure the kernel regards the file as clean, so only rewritten data is safe.
 #[test]
 fn a_sync_that_fails_and_then_lies_loses_nothing_that_was_synced() {
     let mut syncs = 0;

@@ -1,4 +1,4 @@
-//! A log in format version 1 as it is on users' disks, and what is in it.
+//! A log in format version 1, as on users' disks, and its records.
 //!
 //! The files in `tests/fixtures/v1` were made once, by the example `make_golden_log`, and never change again. A format
 //! that cannot read them is a new version with fixtures of its own.

@@ -18,7 +18,7 @@ pub fn options() -> Options {
 pub const TIME_US: u64 = 1_750_000_000_000_000;
 /// In the last segment, after those appended in the usual way.
 pub const MOVED: u64 = 80;
-/// Its first place, in the same segment.
+/// Its first position, in the same segment.
 pub const MOVED_FROM: u64 = 99_999;
 pub const TOMBSTONE: u64 = 81;
 

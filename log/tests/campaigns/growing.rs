@@ -1,7 +1,7 @@
 //! A reader during one write that reaches the file in parts.
 //!
-//! The kernel serialises appends, but a reader takes no part in that: it sees a write page by page. Here every
-//! record that is appended arrives in pieces, and a piece may arrive between any two calls of the reader.
+//! The kernel serializes appends, but not readers: they see a write page by page. Here every appended record arrives
+//! in pieces, and a piece may arrive between any two calls of the reader.
 
 use crate::{
     random::Random,
@@ -13,7 +13,7 @@ use crate::{
 use claude_mem_log::{Appender, Log, Report, verify};
 use std::path::{Path, PathBuf};
 
-/// Records that are whole before the reader begins, and records that arrive in parts.
+/// Records that are complete before the reader starts, and records that arrive in parts.
 const WHOLE: u64 = 2;
 const GROWING: u64 = 3;
 
@@ -21,7 +21,7 @@ fn active() -> PathBuf {
     Path::new(DIR).join("active.log")
 }
 
-/// A log as it is when all records have arrived, and the lengths at which each record ended.
+/// The log after all records have arrived, and the length after each record.
 struct Growth {
     sim: Sim,
     bytes: Vec<u8>,
@@ -53,7 +53,7 @@ impl Growth {
         self.ends[WHOLE as usize - 1]
     }
 
-    /// Lets pieces of the write arrive: at these calls, counted from now, the file grows to these lengths.
+    /// Schedules pieces of the write: at these calls, counted from now, the file grows to these lengths.
     fn arrive(&self, sim: &Sim, steps: Vec<(u64, usize)>) {
         let (bytes, begun) = (self.bytes.clone(), sim.calls());
         sim.before_each_call(move |sim, call| {
@@ -73,8 +73,8 @@ impl Growth {
     }
 }
 
-/// Reads while pieces arrive and again when all is there: each record is given once, and nothing is called
-/// damaged. A new reader, one that goes backwards and `verify` never see damage either.
+/// Reads while pieces arrive and again at the end: each record is returned once, and nothing is reported as damaged.
+/// A new reader, a backwards reader and `verify` never see damage either.
 fn check(growth: &Growth, first: usize, steps: &[(u64, usize)]) -> u64 {
     let what = format!("{first} bytes, then {steps:?}");
     let sim = growth.cut(first);

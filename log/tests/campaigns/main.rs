@@ -1,4 +1,4 @@
-//! What the log must survive: damage, killed processes, lost power, failing disks, and each other.
+//! Campaigns against the log: damage, killed processes, power loss, failing disks, concurrency.
 //!
 //! Every campaign runs in a small size with the other tests. `CLAUDE_MEM_CAMPAIGN=full` multiplies the
 //! random ones and runs the storm to 10,000 kills.
@@ -27,7 +27,7 @@ mod scenario;
 mod schedules;
 mod sim;
 
-/// How many times the size that runs with the other tests.
+/// The factor for the size of campaigns; 1 in CI.
 fn scale() -> u64 {
     if std::env::var_os("CLAUDE_MEM_CAMPAIGN").is_some_and(|size| size == "full") { 20 } else { 1 }
 }

@@ -1,4 +1,4 @@
-//! Power is lost at every call of a scenario, and leaves many different things behind each time.
+//! Power loss at every call of a scenario, with many possible states of the disk each time.
 
 use crate::{
     random::Random,
@@ -56,7 +56,7 @@ fn examine_all(receiver: &Mutex<mpsc::Receiver<(u64, Sim, CallResults)>>) -> u64
             let after = sim.lose_power(&mut Random::new(call << 16 | state));
             let examined = std::panic::catch_unwind(|| {
                 let (dir, options) = (Path::new(DIR), options(&after));
-                // Looking at everything costs as much again, so a part of them will do.
+                // A full check takes as long again, so only some states get one.
                 match state % 4 {
                     0 => assert_still_works(dir, &options, &results.synced, 10_000),
                     _ => _ = assert_takes_more(dir, &options, &results.synced, 10_000),

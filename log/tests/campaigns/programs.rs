@@ -1,4 +1,4 @@
-//! Random programs against a plain vector: what was appended, in order, minus what was damaged.
+//! Random programs, compared with a plain vector: all appended records, in order, minus the damaged ones.
 
 use crate::{
     records::{self, Reading},
@@ -26,7 +26,7 @@ enum Step {
     Compact(usize),
     Sync,
     Reopen,
-    /// Flips a bit at about this part of a thousand of a segment, the active one or the one before.
+    /// Flips a bit at about this thousandth of a segment, the active one or the one before.
     Damage(bool, usize),
     ReadFrom(usize),
     ReadSince(usize),
@@ -52,11 +52,11 @@ struct World {
     options: Options,
     appender: Appender,
     next: u64,
-    /// What is in the log, in order.
+    /// The content of the log, in order.
     model: Vec<u64>,
-    /// What waits in spill files, in order.
+    /// The content of spill files, in order.
     spilled: Vec<u64>,
-    /// Segment, byte and bit of what was damaged.
+    /// Segment, byte and bit of the damage.
     flipped: HashSet<(u64, usize, usize)>,
 }
 
@@ -119,7 +119,7 @@ impl World {
         }
     }
 
-    /// Flips one bit, sees what is lost by that, and takes it out of the model: at most one record.
+    /// Flips one bit, finds the lost record, and removes it from the model: at most one.
     fn damage(&mut self, is_active: bool, at: usize) {
         let segments = Log::open(Path::new(DIR), self.options.clone()).unwrap().segments().unwrap();
         let back = if is_active { 1 } else { 2 };
@@ -130,7 +130,7 @@ impl World {
         let mut content = vec![0; segment.bytes as usize];
         file.read_at(&mut content, 0).unwrap();
         let byte = content.len() * at / 1000;
-        // The same bit flipped again would bring back what is lost, which the model does not do.
+        // Flipping the same bit again would restore the record, which the model does not do.
         if !self.flipped.insert((segment.number << 8 | u64::from(segment.generation), byte, at % 8))
         {
             return;
@@ -152,7 +152,7 @@ impl World {
         reading
     }
 
-    /// Reads up to some place, then on from there with another reader.
+    /// Reads up to some position, and continues there with another reader.
     fn read_from(&self, at: usize) {
         let mut reader = Log::open(Path::new(DIR), self.options.clone()).unwrap().read_from_start();
         let mut reading = Reading::default();

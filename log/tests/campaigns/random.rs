@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same in every run.
+//! A random number generator with a fixed seed.
 
 /// A small generator (xorshift64*).
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ impl Random {
         (self.bits() >> 33) as usize % end.max(1)
     }
 
-    /// True `percent` times of a hundred.
+    /// True with this probability in percent.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

@@ -1,4 +1,4 @@
-//! What a real disk and real processes do that a simulated one cannot.
+//! Tests that need a real disk and real processes.
 
 use crate::records::{append, read};
 use claude_mem_log::{Appender, Error, Log, Options, maintain};
@@ -15,7 +15,7 @@ fn options() -> Options {
     Options { segment_bytes_max: 2000, ..Options::default() }
 }
 
-/// A process that holds the lock of a log and is stopped, as a roller under a debugger would be.
+/// A process that holds the lock of a log and is stopped, like a roller under a debugger.
 struct Stopped(std::process::Child);
 
 impl Stopped {

@@ -1,4 +1,4 @@
-//! Records whose content follows from their number, so that a wrong one is noticed.
+//! Records whose content is derived from their number, so that a wrong one is detected.
 
 use claude_mem_log::{
     Appended, Appender, CompactionPolicy, Compactor, Damage, Entry, Error, Gap, Head, Id, Item,
@@ -47,7 +47,7 @@ pub fn is_erased(number: u64) -> bool {
     number % 13 == 5
 }
 
-/// What is left of an erased record.
+/// The remains of an erased record.
 pub fn left_of(number: u64) -> Vec<u8> {
     format!("left of {number}").into_bytes()
 }
@@ -100,7 +100,7 @@ pub fn compact(dir: &Path, options: &Options, size: usize) -> Result<u64, Error>
     Ok(count)
 }
 
-/// What a whole reading gave: numbers in order, and gaps.
+/// The result of reading the whole log: numbers in order, and gaps.
 #[derive(Debug, Default)]
 pub struct Reading {
     pub numbers: Vec<u64>,
@@ -112,7 +112,7 @@ impl Reading {
         self.numbers.iter().copied().collect()
     }
 
-    /// Takes an item; panics if a record is not what was written.
+    /// Adds an item; panics if a record has the wrong content.
     pub fn take(&mut self, item: &Item<'_>) {
         match item {
             Item::Record(entry) => {
@@ -137,7 +137,7 @@ impl Reading {
     }
 }
 
-/// Reads everything forwards; nothing may be wrong or there twice.
+/// Reads everything forwards; nothing may be wrong or duplicated.
 #[track_caller]
 pub fn read(dir: &Path, options: &Options) -> Reading {
     let mut reader = Log::open(dir, options.clone()).unwrap().read_from_start();
@@ -161,7 +161,7 @@ pub fn read_backwards(dir: &Path, options: &Options) -> Reading {
     reading
 }
 
-/// What a log that was hit by something must still do: be read both ways, be verified, and take more.
+/// Checks a log after a fault: it can be read both ways, verified, and appended to.
 #[track_caller]
 pub fn assert_still_works(dir: &Path, options: &Options, wanted: &BTreeSet<u64>, new: u64) {
     let before = read(dir, options).set();
@@ -171,8 +171,8 @@ pub fn assert_still_works(dir: &Path, options: &Options, wanted: &BTreeSet<u64>,
     assert!(after.is_superset(&before), "what could be read no longer can");
 }
 
-/// Appends to a log that was hit by something. `wanted` and the new records must then be there exactly
-/// once, after what was spilled is merged.
+/// Appends to a log after a fault. `wanted` and the new records must then be there exactly once, after spilled
+/// records are merged.
 #[track_caller]
 pub fn assert_takes_more(
     dir: &Path,

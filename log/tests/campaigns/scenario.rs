@@ -1,4 +1,4 @@
-//! A day in the life of a log: two processes appending, syncing, rolling, spilling, and a maintainer.
+//! A typical sequence on a log: two processes that append, sync, roll and spill, and a maintainer.
 
 use crate::{records, sim::Sim};
 use claude_mem_log::{
@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-/// Where the log of a scenario is. The directory above exists, the log's own does not.
+/// The directory of the log. Its parent exists; it does not.
 pub const DIR: &str = "/disk/log";
 
 pub fn options(sim: &Sim) -> Options {
@@ -35,9 +35,9 @@ pub struct CallResults {
     pub acknowledged: BTreeSet<u64>,
     /// A sync returned after that.
     pub synced: BTreeSet<u64>,
-    /// What each of the two has in a file of its own.
+    /// The records of each process in its spill file.
     spilled: [BTreeSet<u64>; 2],
-    /// What processes that are gone spilled and did not sync.
+    /// Spilled and unsynced records of processes that have ended.
     left: BTreeSet<u64>,
     /// Calls that failed.
     pub errors: u64,
@@ -52,7 +52,7 @@ impl CallResults {
 
 pub type Shared = Arc<Mutex<CallResults>>;
 
-/// Appends `count` records in the ways there are. Errors are counted, not fatal.
+/// Appends `count` records in all ways. Errors are counted, not fatal.
 pub fn play(sim: &Sim, results: &Shared, count: u64) {
     let mut appenders = [open(sim), open(sim)];
     let mut number = 0;

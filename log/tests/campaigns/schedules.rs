@@ -19,7 +19,7 @@ use std::{
 
 const DIR: &str = "/disk/log";
 
-/// What a process does in one go.
+/// One action of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Act {
     Append,
@@ -39,7 +39,7 @@ const ACTS: [Act; 7] =
 
 struct World {
     sim: Sim,
-    /// Each act has its own appender, as each process has.
+    /// Each action has its own appender, like a process.
     appenders: Vec<Appender>,
     reader: Reader,
     reading: Reading,
@@ -52,8 +52,8 @@ type Shared = Arc<Mutex<World>>;
 fn world(sim: &Sim) -> Shared {
     let open = || Appender::open(Path::new(DIR), options(sim)).unwrap();
     let mut appenders: Vec<Appender> = ACTS.iter().map(|_| open()).collect();
-    // One compacted segment, two that are complete, one that waits for its seal, and the active one just
-    // below the size at which it is rolled.
+    // One compacted segment, two complete ones, one that is not sealed yet, and the active one just below the size at
+    // which it is rolled.
     let mut appended = BTreeSet::new();
     let segments = || Log::open(Path::new(DIR), options(sim)).unwrap().segments().unwrap();
     for (number, is_complete) in [(2, true), (4, true), (5, false)] {
@@ -106,7 +106,7 @@ fn act(world: &Shared, act: Act) {
                 world.lock().unwrap().appended.insert(number);
             }
         }
-        // A file may be locked by the one in between; then there is more to do next time.
+        // The other process may hold a lock; then more is left for the next run.
         Act::Maintain => _ = maintain(Path::new(DIR), &options),
         Act::Sync => appender.sync().unwrap(),
         Act::Read => read(world),
@@ -129,7 +129,7 @@ fn read(world: &Shared) {
     (now.reader, now.reading) = (reader, reading);
 }
 
-/// Everything appended is given once: by the reader that was there all along, and by a new one.
+/// Every appended record is returned once: by the reader from the start, and by a new one.
 fn finish(world: &Shared, what: &str) {
     let (sim, appended) = {
         let mut now = world.lock().unwrap();

@@ -1,8 +1,8 @@
-//! A disk in memory that can lose power at any call, fail any call, lie about a sync, and let others in
-//! between any two calls.
+//! A disk in memory that can lose power at any call, fail any call, report a failed sync as success, and run other
+//! processes between any two calls.
 //!
-//! What is on the simulated platter after a loss of power is any state the rules allow, not only those that
-//! a kind file system would leave (the model of ALICE):
+//! After a power loss the simulated platter has any state the rules allow, not only those that a kind file system
+//! would leave (the model of ALICE):
 //! - each 512-byte sector of a file has any of the contents it had since the file was last synced;
 //! - the length is any that the file had since then, and what was never written below it reads as zeros;
 //! - each name given or taken since its directory was synced is there or not, independently of all
@@ -40,14 +40,14 @@ struct Inner {
 
 type Hook = Box<dyn FnMut(&Sim, u64) + Send>;
 
-/// What goes wrong at one call.
+/// The fault of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The call fails with this error.
     Fails(io::ErrorKind),
-    /// A write takes half of what it was given; other calls are not affected.
+    /// A write takes half of its bytes; other calls are not affected.
     Short,
-    /// A sync fails, and the disk forgets what was written and takes the file for clean from then on.
+    /// A sync fails; the disk drops the written data and regards the file as clean from then on.
     Lies,
 }
 
@@ -73,12 +73,12 @@ impl Sim {
         }))
     }
 
-    /// How many calls were made so far.
+    /// The number of calls so far.
     pub fn calls(&self) -> u64 {
         self.0.calls.load(Relaxed)
     }
 
-    /// Lets call number `call`, counted from 1, go wrong. Returns before it does if that never comes.
+    /// Makes call number `call`, counted from 1, fail.
     pub fn fail(&self, call: u64, fault: Fault) {
         *self.0.fault.lock().unwrap() = Some((call, fault));
     }
@@ -97,7 +97,7 @@ impl Sim {
         *self.0.hook.lock().unwrap() = None;
     }
 
-    /// What is left after a loss of power right now: one of the many possibilities.
+    /// The state after a power loss right now: one of many possibilities.
     pub fn lose_power(&self, random: &mut Random) -> Self {
         Self::with(self.platter().lose_power(random))
     }
@@ -107,7 +107,7 @@ impl Sim {
         Self::with(self.platter().without_locks())
     }
 
-    /// Makes a file with this content, all of it on the platter, or changes one.
+    /// Creates or replaces a file with this content, all of it on the platter.
     pub fn put(&self, path: &Path, content: &[u8]) {
         self.platter().put(path, content);
     }
@@ -132,7 +132,7 @@ impl Sim {
         self.0.platter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Every call comes through here first.
+    /// The entry point of every call.
     fn enter(&self) -> io::Result<Option<Fault>> {
         let call = self.0.calls.fetch_add(1, Relaxed) + 1;
         let hook = self.0.hook.lock().unwrap().take();

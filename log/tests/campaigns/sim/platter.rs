@@ -1,4 +1,4 @@
-//! What the simulated disk holds: what programs see, and what has really arrived.
+//! The content of the simulated disk: as programs see it, and as it is on the platter.
 
 use crate::random::Random;
 use claude_mem_log::disk::Lock;
@@ -51,7 +51,7 @@ struct NameChange {
     dir: u64,
     name: String,
     to: Option<u64>,
-    /// The old name of a renamed file goes only if the new one has come.
+    /// The old name of a renamed file disappears only if the new one exists.
     after: Option<u64>,
 }
 
@@ -267,11 +267,11 @@ impl Platter {
         self.bytes_mut(inode).live.len() as u64
     }
 
-    /// Everything arrives, or is forgotten.
+    /// Everything is stored, or everything is dropped.
     pub fn sync(&mut self, inode: u64, forget: bool) {
         let bytes = self.bytes_mut(inode);
         if forget {
-            // The length is in the journal, and was not part of what failed.
+            // The length is in the journal, which did not fail.
             bytes.durable.resize(bytes.live.len(), 0);
         } else {
             for (sector, content) in std::mem::take(&mut bytes.sectors) {
@@ -300,10 +300,10 @@ impl Platter {
         }
     }
 
-    /// One of the states that a loss of power may leave.
+    /// One of the possible states after a power loss.
     pub fn lose_power(&self, random: &mut Random) -> Self {
         let mut after = self.without_locks();
-        // All, nothing, or anything between: the extremes are states of their own.
+        // All, nothing, or anything between.
         let percent = [0, 20, 50, 80, 100][random.below(5)];
         let mut arrived = BTreeSet::new();
         let changes = std::mem::take(&mut after.names).into_iter().filter(|change| {

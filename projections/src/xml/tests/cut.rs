@@ -2,7 +2,7 @@
 
 use super::{FULL, Reply, read, shown};
 
-/// Cut anywhere, a reply says nothing that the whole of it does not.
+/// A truncated reply gives nothing that the whole one does not.
 #[test]
 fn a_reply_cut_at_any_byte_keeps_what_was_complete() {
     let whole = read(FULL);

@@ -3,7 +3,7 @@
 use super::{Verdict, read};
 use crate::scan_counter;
 
-/// Looks at tags are what could grow faster than the text.
+/// The number of tag lookups is what could grow faster than the text.
 #[test]
 fn hostile_replies_take_linear_time() {
     let hostile = [
@@ -76,7 +76,7 @@ fn ten_megabytes_of_anything_are_read() {
     }
 }
 
-/// What the fuzz target starts from, read on every run as well: whole and cut at each byte.
+/// The corpus of the fuzz target, parsed on every run as well: whole and cut at each byte.
 #[test]
 fn the_fuzz_corpus_is_read() {
     let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/reply");

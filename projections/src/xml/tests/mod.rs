@@ -1,4 +1,4 @@
-//! Replies as models write them, and worse.
+//! Parses replies as models write them, and damaged ones.
 
 mod cut;
 mod hostile;
@@ -11,7 +11,7 @@ use super::*;
 
 const KINDS: [&str; 4] = ["bugfix", "feature", "change", "security_alert"];
 
-/// Everything a reply may hold, with the characters that make trouble.
+/// A reply with every element, and difficult characters.
 const FULL: &str = "Here is what I saw:\n```xml\n<observation>\n  <type>bugfix</type>\n  \
 <title>Parser keeps Vec&lt;String&gt; &amp; friends</title>\n  <subtitle>Größe, naïveté — 日本語</subtitle>\n  \
 <facts>\n    <fact>port is 8080</fact>\n    <fact>a && b < c</fact>\n  </facts>\n  \
@@ -28,7 +28,7 @@ fn read(text: &str) -> Reply {
     read_reply(text, &KINDS)
 }
 
-/// A reply on a few lines, as the tables below have it.
+/// A reply on a few lines, as in the tables below.
 fn shown(reply: &Reply) -> String {
     let mut out = format!("{:?}{}", reply.verdict, if reply.cut { ", cut" } else { "" });
     for o in &reply.observations {
@@ -75,7 +75,7 @@ fn show(out: &mut String, texts: &[(&str, &Option<String>)], lists: &[(&str, &Ve
     }
 }
 
-/// Compares every reply of a table with what is read from it, and shows all that differ.
+/// Compares every reply of a table with its parsed form, and shows all differences.
 fn check(table: &[(&str, &str)]) {
     let wrong: Vec<_> = table
         .iter()
@@ -203,7 +203,7 @@ fn a_correction_belongs_to_its_observation_or_withdraws() {
             "<summary><completed>c</completed><corrects>a</corrects></summary>",
             "Answer\nsummary completed=\"c\"\nwithdraws [\"a\"]",
         ),
-        // It says nothing of its own.
+        // It has no content of its own.
         ("<observation><corrects>a</corrects></observation>", "Answer\nwithdraws [\"a\"]"),
         // Half a title is another title.
         ("<observation><title>t</title><corrects>a", "Answer, cut\nchange title=\"t\""),
