@@ -54,7 +54,7 @@ pub(crate) fn retry_at_us(outage: &Outage) -> u64 {
 }
 
 /// Time of the last change to a file that a login depends on. Earlier failures do not count.
-pub(crate) fn changed_us(setup: &Setup<'_>) -> u64 {
+pub fn changed_us(setup: &Setup<'_>) -> u64 {
     let home = setup.paths.home.as_deref();
     let login = home.map(|home| home.join(".claude/.credentials.json"));
     let files = [Some(setup.paths.settings()), Some(setup.paths.credentials()), login];
