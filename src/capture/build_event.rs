@@ -19,7 +19,7 @@ use crate::{
 use claude_mem_core::settings::{Settings, table::SKIP_TOOLS};
 use claude_mem_privacy::{Author, Policy, redact_json, redact_text, typed};
 
-/// Stands for a prompt without text.
+/// Replaces a prompt without text.
 pub const MEDIA: &str = "[media prompt]";
 
 /// Finds the submitter of a prompt by its text.

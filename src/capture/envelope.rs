@@ -30,7 +30,7 @@ impl From<ProjectId> for Project {
 /// the record must have room for its texts.
 const NAME_BYTES_MAX: usize = 4096;
 
-/// As much of a name, id or path as is recorded.
+/// Cuts a name, id or path at the maximum length.
 pub fn bounded(mut text: String) -> String {
     let mut end = text.len().min(NAME_BYTES_MAX);
     while !text.is_char_boundary(end) {

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use claude_mem_core::os::comparable;
 
-/// Whether the pattern means this folder or one above it. To leave out too much is the safe mistake here,
-/// so `~/private` also means everything below, and a pattern without a slash means any folder so named.
+/// Whether the pattern matches this folder or one above it. It is safer to exclude too much, so `~/private` also
+/// matches everything below, and a pattern without a slash matches any folder of that name.
 pub(crate) fn means(pattern: &str, folder: &Path, home: Option<&Path>) -> bool {
     let pattern = expanded(pattern, home);
     let pattern = comparable(&pattern);
@@ -66,8 +66,8 @@ fn parse(pattern: &str) -> Vec<Token> {
     tokens
 }
 
-/// Follows every way through the pattern at once, so that the time is at most text times pattern, whatever
-/// either holds. Going back and trying again would take for ever on `*a*a*a*a*b`.
+/// Follows all paths through the pattern at once, so that the time is at most text times pattern. Backtracking would
+/// take exponential time on `*a*a*a*a*b`.
 fn matches(tokens: &[Token], text: &str) -> bool {
     let mut reached = vec![false; tokens.len() + 1];
     reached[0] = true;
@@ -89,7 +89,7 @@ fn matches(tokens: &[Token], text: &str) -> bool {
     reached[tokens.len()]
 }
 
-/// Moves on over what may match nothing.
+/// Skips pattern parts that may match nothing.
 fn pass_over(tokens: &[Token], reached: &mut [bool]) {
     for (at, token) in tokens.iter().enumerate() {
         if !reached[at] {

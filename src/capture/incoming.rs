@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use claude_mem_events::StopScope;
 
-/// Which event it is.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IncomingKind {
     SessionStart,
@@ -108,8 +108,8 @@ pub enum LastMessages<'a> {
     },
     /// To be read from the end of this transcript, once it is known that the event is recorded.
     InTranscript(Option<Cow<'a, str>>),
-    /// Given, but with everything that was said in the turn, and with white space between and within the pieces. The
-    /// last of them is as it was in the transcript.
+    /// Given, but with all texts of the turn, and with white space between and within them. The last one is as in the
+    /// transcript.
     Joined {
         user: Cow<'a, str>,
         assistant: Cow<'a, str>,

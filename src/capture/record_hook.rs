@@ -30,7 +30,7 @@ pub struct HookOutcome {
     pub kind: Option<IncomingKind>,
     /// Set if a session was started or resumed, or with its first prompt, if memory of the start is given then.
     pub begun: Option<SessionBegun>,
-    /// Set if memories may concern what happened.
+    /// Set if memories may concern the event.
     pub occasion: Option<Occasion>,
     /// An event was appended, and no worker received the wake-up.
     pub needs_worker: bool,

@@ -220,7 +220,7 @@ impl Recorder {
         Ok(Admitted { envelope, cwd, turn, transcripts_of })
     }
 
-    /// Appends what a session was given.
+    /// Appends the memories that a session was given.
     pub fn record_injection(&self, envelope: &Envelope, injected: MemoryInjected) {
         if let Err(problem) = self.append(envelope, &injected.into()) {
             self.report("injection", &problem);

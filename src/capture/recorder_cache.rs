@@ -1,4 +1,4 @@
-//! The recorder of a process that stays.
+//! Caches the recorder of a long-running process.
 
 use std::{
     fs,

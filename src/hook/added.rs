@@ -18,8 +18,7 @@ use claude_mem_memory::context::{
 use claude_mem_projections::{Error, Store};
 use claude_mem_server::worker::recall;
 
-/// How much of the log is searched for what the session was given since the last indexing: about two
-/// milliseconds.
+/// The part of the log that is searched for memories given since the last indexing: about two milliseconds.
 const LOOK_BYTES_MAX: usize = 2 << 20;
 
 /// The memories for an occasion. Nothing at all if none concerns it.
@@ -105,7 +104,7 @@ fn memories_for(
 /// More starts than this are not searched for a compaction.
 const STARTS_MAX: u32 = 20;
 
-/// What the session was given since its last compaction, which removed the rest from its history. Events
+/// The memories that the session was given since its last compaction, which removed the rest from its history. Events
 /// that are not indexed yet count, too: without a worker, indexing waits for the next session.
 fn given(recorder: &Recorder, store: &Store, session: &str) -> Result<Vec<ObservationRef>, Error> {
     let log = Log::open(&recorder.paths.log(), Options::default())?;
@@ -131,7 +130,7 @@ fn given(recorder: &Recorder, store: &Store, session: &str) -> Result<Vec<Observ
     Ok(given)
 }
 
-/// Where the session went on after its last compaction, as far as it is indexed.
+/// The position of the session's last compaction, as far as it is indexed.
 fn last_compaction(log: &Log, store: &Store, session: &str) -> Result<Seq, Error> {
     for start in store.session_starts(session, STARTS_MAX)? {
         let mut reader = log.read_from(start);

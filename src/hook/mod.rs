@@ -1,7 +1,7 @@
 //! The commands that clients run as hooks.
 //!
-//! Whatever happens here, the user's session goes on: exit code 0, nothing on stderr, and on stdout one
-//! response in the client's form, or nothing. A hook reads stdin, appends at most one event, responds, appends what it gave, and
+//! The user's session always continues: exit code 0, nothing on stderr, and on stdout one response in the client's
+//! form, or nothing. A hook reads stdin, appends at most one event, responds, appends the memories it gave, and
 //! exits.
 
 mod added;
@@ -36,11 +36,11 @@ use claude_mem_install::registered::is_duplicate_of_installed;
 /// Whether the response was written. A second JSON object on stdout would turn both into plain text.
 static HAS_RESPONDED: AtomicBool = AtomicBool::new(false);
 
-/// What the arguments call, if it is a hook.
+/// A hook in the arguments.
 #[derive(Debug)]
 pub(crate) enum HookCall {
     Command(HookCommand),
-    /// `hook` with arguments that make no sense. The exit code of a usage error would block the client.
+    /// `hook` with invalid arguments. The exit code of a usage error would block the client.
     Unusable(OsString),
 }
 
@@ -99,8 +99,8 @@ fn is_at_terminal() -> bool {
     io::stdin().is_terminal()
 }
 
-/// Runs one hook, and gives its exit code. `None` if no hook was meant: a script or an editor ran `claude-mem context`,
-/// without a payload, to see what a session is given.
+/// Runs one hook, and returns its exit code. `None` if it is not a hook: a script or an editor ran `claude-mem
+/// context` without a payload, to see the context of a session.
 fn run(hook: HookCommand) -> Option<u8> {
     respond_even_in_panic(hook);
     let Some(recorder) = Recorder::from_process().filter(|it| !is_duplicate(it, hook)) else {

@@ -31,7 +31,7 @@ use claude_mem_memory::{
 
 /// The longest time for which a session waits until new events are indexed.
 const FOLD_TIME_MAX: Duration = Duration::from_millis(15);
-/// How much of the log is searched for events that make indexing worth it: about two milliseconds.
+/// The part of the log that is searched for events worth indexing: about two milliseconds.
 const LOOK_BYTES_MAX: usize = 2 << 20;
 
 /// The memory for a session, and messages for the user.
@@ -79,7 +79,7 @@ fn with_tool_names(text: &str, client: &Client) -> String {
 #[derive(Default)]
 struct GivenContext {
     page: Option<Page>,
-    /// Names what the page gives in full.
+    /// The event that names the memories given in full.
     injected: Option<MemoryInjected>,
     /// The message: what was loaded, or why nothing was.
     loaded: Option<String>,
@@ -87,9 +87,9 @@ struct GivenContext {
     notice: Option<String>,
 }
 
-/// The memory that fits this session, and a notice about the provider. After a resume the old context is
-/// still in the session's history, so only what other sessions added since is given. After a compaction
-/// the session needs to know where it stands.
+/// The memory for this session, and a notice about the provider. After a resume the old context is still in the
+/// session's history, so only memories that other sessions added since are given. After a compaction the session is
+/// given its own state.
 fn memory_for(
     recorder: &Recorder,
     client: &Client,

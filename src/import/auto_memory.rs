@@ -26,7 +26,7 @@ use claude_mem_privacy::redact_text;
 
 /// The name of the origin in events and rows.
 const VIA: &str = "auto-memory";
-/// A longer file is no note.
+/// A longer file is not a note.
 const BYTES_MAX: u64 = 256 << 10;
 
 /// Imports the notes below Claude Code's folder of projects.
@@ -142,7 +142,7 @@ fn folder_of(folder: &Path) -> Option<String> {
     transcripts.find_map(|file| Some(begin_of(file)?.cwd))
 }
 
-/// The folders in which prompts were typed, by the name that Claude Code gives each. The name does not tell the folder:
+/// The folders in which prompts were typed, by Claude Code's name for each. The name does not determine the folder:
 /// everything but letters and digits is a dash in it.
 fn folders_typed_in(projects: &Path) -> HashMap<String, String> {
     #[derive(serde::Deserialize)]

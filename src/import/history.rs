@@ -21,7 +21,7 @@ use claude_mem_capture::{CLAUDE_CODE, envelope, submitter};
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_privacy::redact_text;
 
-/// A prompt that was recorded otherwise has another time, by the clock of its hook or transcript.
+/// A prompt that was recorded by a hook or a transcript has a slightly different time.
 const MARGIN_US: u64 = 60_000_000;
 
 /// A line of the file.

@@ -1,4 +1,4 @@
-//! Where something imported belongs: on this machine, to which project, if it may be remembered at all.
+//! The project and host of imported events, and whether they may be stored.
 
 use std::{
     collections::HashMap,
@@ -13,12 +13,12 @@ use claude_mem_capture::{
 use claude_mem_core::app::App;
 use claude_mem_privacy::Policy;
 
-/// What is the same for everything in one import.
+/// The settings of one import.
 #[derive(Debug)]
 pub(super) struct Home<'a> {
     pub(super) app: &'a App,
     pub(super) policy: Policy,
-    /// Projects by folder; nothing for those that must not be remembered.
+    /// Projects by folder; `None` for excluded ones.
     folders: HashMap<String, Option<Project>>,
 }
 
@@ -27,7 +27,7 @@ impl<'a> Home<'a> {
         Self { app, policy: redaction::policy(&app.settings), folders: HashMap::new() }
     }
 
-    /// The project of a session that began in this folder; nothing if the user wants nothing of it stored.
+    /// The project of a session that began in this folder; `None` if it is excluded.
     pub(super) fn project_in(&mut self, cwd: &str) -> Option<Project> {
         if let Some(known) = self.folders.get(cwd) {
             return known.clone();
@@ -43,7 +43,7 @@ impl<'a> Home<'a> {
     }
 }
 
-/// Where Claude Code keeps the transcripts of past sessions.
+/// The directory of Claude Code's transcripts.
 pub(crate) fn transcripts_dir(app: &App) -> Option<PathBuf> {
     let dir = claude_code::config_dir(&app.environment, app.paths.home.as_deref())?;
     Some(dir.join("projects"))

@@ -1,5 +1,6 @@
-//! The user's approval of our hooks in Codex. Codex runs a hook only if its configuration has the hash of exactly this
-//! hook at exactly this place; otherwise it asks in its terminal, and says nothing in a session without one.
+//! The user's approval of our hooks in Codex. Codex runs a hook only if its configuration has the hash of exactly
+//! this hook at exactly this place; otherwise it asks in its terminal, and skips the hook without a message in a
+//! session without one.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `install.json`: what was written where, so that uninstalling removes exactly that.
+//! `install.json`: the files and entries that were written, so that uninstalling removes exactly those.
 
 use std::{
     ffi::OsStr,
@@ -35,7 +35,7 @@ pub struct Manifest {
 /// A file of another owner that we edited.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Edited {
-    /// Which.
+    /// The file.
     pub file: PathBuf,
     /// Copy of the original; `None` if the file did not exist.
     pub backup: Option<PathBuf>,
@@ -46,7 +46,7 @@ pub struct Edited {
 /// A file that we own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OwnedFile {
-    /// Which.
+    /// The file.
     pub file: PathBuf,
     /// Hash of what we wrote. If it differs, the user has changed the file and owns it now.
     pub sha256: String,

@@ -24,7 +24,7 @@ pub struct McpOnly {
     pub servers: Servers,
 }
 
-/// Where a client lists MCP servers.
+/// The list of MCP servers of a client.
 #[derive(Debug)]
 pub enum Servers {
     Json {

@@ -116,7 +116,7 @@ pub(crate) fn begin(app: &App) -> Result<Option<Compactor>, Failure> {
     }
 }
 
-/// The rows decide what is removed, so they must be complete.
+/// The rows determine what is removed, so they must be complete.
 pub(crate) fn catch_up(store: &mut Store, log: &Log) -> Result<(), Failure> {
     match store::fold(store, log)?.state {
         FoldState::Complete => Ok(()),

@@ -1,4 +1,4 @@
-//! Repairs the log without being asked, from whatever copy there is: the remote, then the backup.
+//! Repairs the log automatically, from the remote or from the backup.
 //!
 //! The worker reads the whole log once a day, and as soon as folding meets damage. Damaged bytes go to
 //! `quarantine/` first, as with `claude-mem verify`.
@@ -42,9 +42,9 @@ pub struct Repair {
     pub gaps: u64,
     /// When something was last repaired.
     pub repaired_at: Option<Timestamp>,
-    /// What was repaired then, and from where.
+    /// The repaired segments, and the copy they came from.
     pub repaired: Vec<String>,
-    /// What is damaged and could not be repaired, and why.
+    /// The damage that could not be repaired, and the reason.
     pub unrepaired: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ pub fn backup(app: &mut App) -> Result<(), Failure> {
     unless_compacting(app, |app| run(app, true))
 }
 
-/// A compaction replaces segments, too. If one is under way, the next turn repairs.
+/// A compaction replaces segments, too. While one runs, the repair is postponed.
 fn unless_compacting(
     app: &mut App,
     work: impl FnOnce(&mut App) -> Result<(), Failure>,
@@ -140,14 +140,14 @@ fn run(app: &mut App, is_other_history: bool) -> Result<(), Failure> {
         diagnostics::record_worker(&app.paths.data, Level::Info, message);
         repair.repaired_at = Some(app.clock.now());
         repair.repaired = repaired;
-        // If folding had passed over what came back, this rebuilds the tables.
+        // If a fold had skipped the restored records, this rebuilds the tables.
         repair.gaps = store::open_whole(app)?.0.pending_counts()?.gaps;
     }
     repair.checked_at = Some(app.clock.now());
     Ok(repair.save(&app.paths)?)
 }
 
-/// Damaged places that folding met.
+/// Damaged places that a fold found.
 fn known_gaps(app: &App) -> Result<u64, Failure> {
     match Store::open_read_only(&app.paths.memory())? {
         Some(store) => Ok(store.pending_counts()?.gaps),
@@ -164,7 +164,7 @@ fn set_aside(app: &App, report: &Report) {
     }
 }
 
-/// Where copies of the log are, and which is the backup.
+/// The copies of the log, and which of them is the backup.
 fn copies(app: &App) -> Vec<(String, bool)> {
     let remote = Some(app.settings.get(&SHIP_TO)).filter(|place| !place.is_empty());
     let backup = Some(backup::dir(&app.paths)).filter(|dir| dir.exists());
@@ -185,7 +185,7 @@ async fn from(
     }
 }
 
-/// Makes the backup anew from the log, unless it holds events that the log does not.
+/// Recreates the backup from the log, unless it contains events that the log does not.
 async fn copy_again(app: &App, place: &str, host: HostId) -> Result<(), Error> {
     let remote = open(app, place)?;
     if let Some(head) = verify::find(&remote, host, &mut Vec::new()).await?
@@ -202,8 +202,8 @@ fn open(app: &App, place: &str) -> Result<Remote, Error> {
     Remote::open(place, Purpose::Read, paths, settings, environment)
 }
 
-/// Rewrites the backup after something was removed from the log for good. One that is not kept up any more is
-/// deleted, and so are the copies of other logs: they may hold what was removed.
+/// Rewrites the backup after records were permanently removed from the log. A backup that is switched off is deleted,
+/// and so are the copies of other logs: they may contain the removed records.
 pub(crate) fn refresh_backup(app: &mut App) -> Result<(), Failure> {
     let dir = backup::dir(&app.paths);
     if !dir.exists() {

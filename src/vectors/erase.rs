@@ -21,7 +21,7 @@ const BATCH: usize = 1024;
 
 /// Overwrites all records for which `is_forgotten`, and returns how many there were. A directory that does not exist has none.
 ///
-/// Damaged records are overwritten, too, and files that cannot be read are deleted: nobody can say what they hold.
+/// Damaged records are overwritten, too, and unreadable files are deleted: their content is unknown.
 pub fn erase(
     dir: &Path,
     mut is_forgotten: impl FnMut(&Header, Record<'_>) -> bool,

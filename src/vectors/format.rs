@@ -38,7 +38,7 @@ const RECORD_HEADER_BYTES: usize = 40;
 /// A file that claims more than this is not ours.
 const DIMENSIONS_MAX: u32 = 4096;
 
-/// What a file says about itself.
+/// The header of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     pub dimensions: usize,

@@ -90,7 +90,7 @@ fn parse<'a>(
     Ok(incoming)
 }
 
-/// Gives a tool use the names of Claude Code.
+/// Renames a tool use to Claude Code's names.
 fn tool_use(used: &mut ToolUse<'_>) {
     if used.tool == "apply_patch"
         && let Ok(input) = serde_json::from_str::<Value>(&used.input)
@@ -131,7 +131,7 @@ fn exit_code(line: &[u8], tool_use_id: &str) -> Option<i64> {
     (item["id"] == tool_use_id).then(|| item["exit_code"].as_i64()).flatten()
 }
 
-/// What the client adds to the conversation in the user's name.
+/// Text that the client adds to the conversation in the user's name.
 const ADDED: &[&str] =
     &["<environment_context>", "<user_instructions>", "<hook_prompt", "# AGENTS.md"];
 

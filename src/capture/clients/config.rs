@@ -1,4 +1,4 @@
-//! Where a client keeps its configuration, and in which form hooks and MCP servers are registered there.
+//! The configuration of a client: its place, and the form in which hooks and MCP servers are registered.
 //! `claude-mem-install` writes it.
 
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub struct Config {
     /// The client in whose name hooks are registered, if two clients read the same file.
     pub registered_as: Option<&'static str>,
     pub server: Option<ServerFile>,
-    /// What you do after an installation; empty if nothing.
+    /// A step for the user after the installation; empty if there is none.
     pub after: &'static str,
 }
 
@@ -41,7 +41,7 @@ impl Dir {
     }
 }
 
-/// How a client registers hooks. Files are below its directory.
+/// The form in which a client registers hooks. Files are below its directory.
 #[derive(Debug)]
 pub enum HooksForm {
     /// `hooks.EVENT[].hooks[]` of a JSON file, as Claude Code has it.
@@ -83,7 +83,7 @@ pub enum TimeoutUnit {
     Milliseconds,
 }
 
-/// Where MCP servers are listed.
+/// The list of MCP servers.
 #[derive(Debug)]
 pub struct ServerFile {
     pub dir: Dir,

@@ -1,4 +1,4 @@
-//! How much memory a client takes with one response.
+//! The maximum size of memory in one response to a client.
 
 /// The longest text that a client takes as it is. Of a longer one, the model sees a part and the name of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum ContextMax {
 const FRAME_UNITS: usize = 400;
 
 impl ContextMax {
-    /// How many tokens of about four bytes fit.
+    /// The number of tokens of about four bytes that fit.
     pub fn tokens(self) -> usize {
         match self {
             Self::Unlimited => usize::MAX,

@@ -9,7 +9,7 @@ use claude_mem_core::environment::Environment;
 use super::{CLIENTS, Client, HOOK, claude_code::CLAUDE_CODE};
 use crate::payload::Payload;
 
-/// What only this client sends or sets.
+/// Evidence for a client: fields, paths and variables that no other client uses.
 #[derive(Debug)]
 pub struct Evidence {
     /// Fields of a payload, with their value if others have a field of this name.

@@ -155,7 +155,7 @@ fn parse<'a>(payload: &mut Payload<'a>, _: Option<IncomingKind>) -> Result<Incom
     }
 }
 
-/// A prompt without what hooks put in front of it. The client escapes the text inside, so the first end is the
+/// A prompt without the text that hooks put before it. The client escapes the text inside, so the first end is the
 /// end.
 fn without_memory(prompt: Cow<'_, str>) -> Cow<'_, str> {
     const END: &str = "</hook_context>";
@@ -225,7 +225,7 @@ fn begin(row: &Value) -> Option<PastBegin> {
     Some(PastBegin { session, ..PastBegin::default() })
 }
 
-/// What the client adds to the conversation in the user's name.
+/// Text that the client adds to the conversation in the user's name.
 const ADDED: &str = "<session_context>";
 
 fn past_row(line: &[u8]) -> TurnRow {

@@ -61,7 +61,7 @@ pub struct Client {
     /// Parses the event out of the payload, or returns why there is nothing to record. Opens no file. The expected
     /// event counts if the payload names none.
     pub parse: for<'a> fn(&mut Payload<'a>, Option<IncomingKind>) -> Result<Incoming<'a>, Skip>,
-    /// Where the transcript of a session is below the client's directory, from the session id and the working
+    /// The path of a session's transcript below the client's directory, from the session id and the working
     /// directory. `None` if payloads name it.
     pub transcript_place: Option<fn(&str, &str) -> String>,
     /// Reads one line of a transcript. `None` if the client's transcripts are not read.
@@ -75,7 +75,7 @@ pub struct Client {
     pub hides_failures: bool,
     /// Finds the exit code of a tool use in a line of the transcript, if the hook does not report it.
     pub exit_code: Option<FindExitCode>,
-    /// What the client puts before the names of our MCP server's tools; empty if its model sees the bare names.
+    /// The client's prefix of our MCP server's tool names; empty if its model sees the bare names.
     pub tool_prefix: &'static str,
     /// Events whose response carries memory, each with the most that the client takes. If they include prompts and
     /// not the start of a session, the first prompt brings the memory of the start.
@@ -108,7 +108,7 @@ impl Client {
     }
 }
 
-/// What most clients have in common: Claude Code's field names, no output unless there is memory to give.
+/// The defaults of most clients: Claude Code's field names, no output unless there is memory to give.
 const BASE: Client = Client {
     name: "",
     title: "",

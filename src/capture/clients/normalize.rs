@@ -23,7 +23,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("file_text", "content"),
 ];
 
-/// Gives a tool and its input the names that Claude Code uses. Tools that are not in the table keep theirs.
+/// Converts a tool and its input to the names that Claude Code uses. Tools that are not in the table keep theirs.
 pub(super) fn rename(used: &mut ToolUse<'_>, names: ToolNames) {
     if let Some((_, ours)) = names.iter().find(|(theirs, _)| *theirs == used.tool) {
         used.tool = Cow::Borrowed(ours);
@@ -152,7 +152,7 @@ pub(super) fn command_report(text: &str) -> Option<(i64, &str)> {
     Some((code, report[..end].trim_end()))
 }
 
-/// What comes after the output: a few short lines.
+/// The text after the output: a few short lines.
 const REPORT_BYTES_MAX: usize = 2_000;
 
 #[cfg(test)]

@@ -14,15 +14,15 @@ pub struct PastSessions {
     /// Below `dir`: a folder, or the file of a database.
     pub place: &'static str,
     pub form: PastForm,
-    /// Reads who and where a session is from one record; `None` if the record does not say.
+    /// Reads the identity and folder of a session from one record; `None` if the record has neither.
     pub begin: fn(&Value) -> Option<PastBegin>,
     /// Reads one record.
     pub row: fn(&[u8]) -> TurnRow,
-    /// Gives a tool use with its result the form in which hooks record it.
+    /// Converts a tool use with its result to the form in which hooks record it.
     pub finish: fn(&mut ToolUse<'_>),
 }
 
-/// How records are stored.
+/// The storage format of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PastForm {
     /// A file of JSON lines per session, with this at the start and at the end of its name. Each line has a
@@ -52,7 +52,7 @@ pub struct PastBegin {
 }
 
 impl PastSessions {
-    /// Where the records are; `None` if the home directory is unknown.
+    /// The path of the records; `None` if the home directory is unknown.
     pub fn find(&self, environment: &Environment, home: Option<&Path>) -> Option<PathBuf> {
         Some(self.dir.find(environment, home)?.join(self.place))
     }

@@ -23,7 +23,7 @@ pub struct Payload<'a> {
 /// Why an input is not one JSON object.
 #[derive(Debug)]
 pub(super) struct Malformed {
-    /// What is wrong with it.
+    /// The error.
     pub(super) error: String,
     /// The end is missing, so that the last word may be half a secret.
     pub(super) is_truncated: bool,

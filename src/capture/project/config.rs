@@ -1,4 +1,4 @@
-//! The few lines of a git configuration that say where a repository comes from.
+//! Reads the remote and the working tree from a git configuration.
 
 /// Values of the sections `remote` and `core`.
 #[derive(Debug, Default, PartialEq)]
@@ -8,7 +8,7 @@ pub(super) struct GitConfig {
 }
 
 impl GitConfig {
-    /// Reads what it can; lines that make no sense are passed over.
+    /// Parses the file; invalid lines are skipped.
     pub(super) fn parse(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes).replace("\\\r\n", "").replace("\\\n", "");
         let mut config = Self::default();
@@ -32,7 +32,7 @@ impl GitConfig {
         origin.or(self.remotes.first()).map(|(_, url)| url.as_str())
     }
 
-    /// Where the working tree is, for a repository kept elsewhere.
+    /// The path of the working tree, for a repository kept elsewhere.
     pub(super) fn worktree(&self) -> Option<&str> {
         self.worktree.as_deref()
     }

@@ -13,7 +13,7 @@ use std::{
 
 use claude_mem_core::os::OpenOptionsExt as _;
 
-/// What is checked out. A field that cannot be read is empty.
+/// The branch and commit that are checked out. A field that cannot be read is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GitHead {
     /// Without `refs/heads/`; empty if HEAD is detached.

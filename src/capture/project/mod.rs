@@ -1,4 +1,4 @@
-//! Which project a session belongs to, found by reading a few files and never by running `git`.
+//! Identifies the project of a session by reading a few files, without running `git`.
 
 mod config;
 mod head;
@@ -24,14 +24,14 @@ use claude_mem_privacy::{Policy, redact_text};
 
 /// A `.git` file or a configuration that is longer than this was not written by git.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// What a session without any folder belongs to.
+/// The project of a session without any folder.
 const UNKNOWN: &str = "unknown-project";
 
 /// The identity of a project. Two sessions with the same `key` share their memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectId {
-    /// Where the repository comes from (`github.com/owner/name`, in lower case), else the path of the
-    /// main checkout or folder. The same on every machine that has a clone.
+    /// The remote of the repository (`github.com/owner/name`, in lower case), else the path of the main checkout or
+    /// folder. The same on every machine that has a clone.
     pub key: String,
     /// For people: the name of the top-level folder; of the parent's, in a worktree.
     pub label: String,
@@ -78,8 +78,8 @@ impl ProjectId {
         })
     }
 
-    /// The project of this folder, by its name alone: nothing is looked up on disk. For folders named by
-    /// whoever may not make us open files.
+    /// The project of this folder, by its name alone: nothing is looked up on disk. For folders named by programs,
+    /// which must not make us open files.
     ///
     /// Redacted first: the last part of a URL no longer shows that it has a password.
     pub fn unseen(dir: &str) -> Self {

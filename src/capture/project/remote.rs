@@ -24,7 +24,7 @@ pub(super) fn normalised(url: &str, checkout: &Path) -> Option<String> {
     }
 }
 
-/// `helper::address` tells git how to reach a repository, which is not what it is.
+/// `helper::address` names a transport of git, which is not part of the identity.
 fn without_helper(url: &str) -> &str {
     match url.split_once("::") {
         Some((helper, address)) if helper.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {

@@ -118,7 +118,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Adds to the remarks of the turn. What subagents say is in their reports.
+    /// Adds to the remarks of the turn. Messages of subagents are in their reports.
     fn remark(&mut self, row: &Row<'_>, add: impl FnOnce(&mut Remarks)) {
         let Some(time_us) = row.time_us().filter(|_| !row.is_aside()) else { return };
         let id = stable_id(time_us, &["transcript", "interrupted", &row.identity()]);
@@ -212,12 +212,12 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// Where a row of the main conversation belongs.
+/// The origin of a row of the main conversation.
 fn place<'r>(row: &'r Row<'_>) -> RowOrigin<'r> {
     RowOrigin { cwd: row.cwd(), branch: row.branch(), ..RowOrigin::default() }
 }
 
-/// The same, to be kept when the row is gone.
+/// The same, independent of the row.
 fn own_place(row: &Row<'_>) -> RowOrigin<'static> {
     RowOrigin {
         cwd: row.cwd().into_owned().into(),

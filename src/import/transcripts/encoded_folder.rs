@@ -1,5 +1,5 @@
-//! Finds the folder that a directory name was made of, in which every sign but letters and digits became a hyphen.
-//! The name alone does not say which hyphen was a separator; the folders that exist do, mostly.
+//! Finds the folder behind an encoded directory name, in which every character but letters and digits became a
+//! hyphen. The name alone does not show which hyphen was a separator; the existing folders mostly do.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 
 use claude_mem_core::os::canonicalize;
 
-/// A name with many hyphens can mean many folders. More are not looked into.
+/// A name with many hyphens can mean many folders. The search stops at this number.
 const LOOKED_INTO_MAX: usize = 500;
 
 /// The folder below `root` that has this encoded path; `None` if there is none, or if there are several.
@@ -21,7 +21,7 @@ pub(super) fn find(root: &Path, encoded: &str) -> Option<PathBuf> {
         if looked_into > LOOKED_INTO_MAX {
             return None;
         }
-        // One that cannot be read is no folder of the user's.
+        // An unreadable folder is not one of the user's.
         let Ok(entries) = fs::read_dir(&dir) else { continue };
         for entry in entries.flatten() {
             let name = encode(&entry.file_name().to_string_lossy());

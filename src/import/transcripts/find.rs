@@ -93,7 +93,7 @@ fn gather(dir: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()> 
         let kind = entry.file_type()?;
         let path = entry.path();
         if kind.is_dir() && depth > 0 {
-            // One that may not be looked into is not ours to import.
+            // A folder that cannot be read is skipped.
             let _ = gather(&path, depth - 1, files);
         } else if kind.is_file() && path.extension().is_some_and(|end| end == "jsonl") {
             files.push(path);
@@ -111,7 +111,7 @@ pub(crate) struct TranscriptStart {
     is_aside: bool,
 }
 
-/// Reads the beginning of a transcript; nothing if no session is named there.
+/// Reads the start of a transcript; `None` if it names no session.
 pub(crate) fn begin_of(file: &Path) -> Option<TranscriptStart> {
     let mut lines = Lines::open(file).ok()?;
     let mut begin =
@@ -134,6 +134,6 @@ pub(crate) fn begin_of(file: &Path) -> Option<TranscriptStart> {
             break;
         }
     }
-    // Without a folder there was no work in it.
+    // Without a folder, no work was done in it.
     (!begin.id.is_empty() && !begin.cwd.is_empty()).then_some(begin)
 }

@@ -1,4 +1,4 @@
-//! Imports what clients keep of past sessions: the same events as from hooks.
+//! Imports clients' records of past sessions, as the events that hooks would have recorded.
 //!
 //! The files are read completely each time, which takes seconds; known ids are skipped. A session
 //! that was copied into another one (a fork) has the same ids there, so it is imported once.
@@ -61,7 +61,7 @@ pub(super) fn import_of(
 trait PastSession {
     /// The client's id.
     fn id(&self) -> &str;
-    /// Where it began; empty if that is unknown.
+    /// The folder in which it began; empty if unknown.
     fn cwd(&self) -> &str;
     /// The fields that a hook at its start would have had.
     fn started(&self) -> Event;
@@ -107,8 +107,8 @@ fn take_all(
     Ok(())
 }
 
-/// How many sessions of a client an import would add: of projects that are not excluded, and without an event in
-/// the database.
+/// The number of sessions of a client that an import would add: of projects that are not excluded, and without an
+/// event in the database.
 pub fn importable_sessions(app: &App, store: Option<&Store>, from: From) -> Result<usize, Failure> {
     let Some(path) = from.usual_place(app).filter(|path| path.exists()) else { return Ok(0) };
     let Some((client, past)) = from.client().zip(from.past()) else {
@@ -215,13 +215,13 @@ impl PastSession for Recorded {
 
 /// The events of a session from elsewhere in the tables.
 struct KnownEvents {
-    /// Whether there is anything at all.
+    /// Whether there is any event.
     is_known: bool,
-    /// From when on hooks have recorded it, or another memory has remembered it.
+    /// The time from which hooks recorded it, or another memory imported it.
     hooks_from_us: u64,
 }
 
-/// Looks which events of the session were not made by importing these very files.
+/// Finds the events of the session that were not imported from these files.
 fn recorded_before(
     store: &Store,
     envelope: &Envelope,

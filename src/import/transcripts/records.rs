@@ -1,4 +1,4 @@
-//! Past sessions of other clients than Claude Code, as their own records have them.
+//! Records of past sessions of clients other than Claude Code.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -26,10 +26,10 @@ use claude_mem_capture::{
 };
 use claude_mem_core::failure::Failure;
 
-/// More rows than microseconds in it are in no transcript.
+/// Maximum number of rows within one microsecond.
 const UNDATED_US: u64 = 1_000_000;
 
-/// In the first event of a session whose times are not its own.
+/// Marks the first event of a session whose times come from its file.
 const DATED_BY_FILE: &str = r#"{"dated_by":"file"}"#;
 
 /// One session.
@@ -113,7 +113,7 @@ fn in_files(past: &PastSessions, path: &Path) -> io::Result<Vec<Begun>> {
     Ok(files.filter_map(|file| begin_of(past, &file)).collect())
 }
 
-/// Reads the beginning of a record; nothing if no session is named there.
+/// Reads the start of a record; `None` if it names no session.
 fn begin_of(past: &PastSessions, file: &Path) -> Option<Begun> {
     let mut lines = Lines::open(file).ok()?;
     while lines.read < BEGIN_BYTES_MAX {
@@ -166,7 +166,7 @@ fn in_database(database: &OpenCodeRecords) -> Result<Vec<Begun>, Failure> {
         .collect();
     let begun = sessions.iter().map(|session| {
         let mut root = session.id.as_str();
-        // A chain longer than all sessions is a circle.
+        // A chain longer than all sessions is a cycle.
         for _ in 0..sessions.len() {
             root = parents.get(root).copied().unwrap_or(root);
         }
@@ -254,7 +254,7 @@ impl PastSession for Records<'_> {
     }
 }
 
-/// All that is needed of a row to know its time and whether it replaces another.
+/// The fields of a row that determine its time and whether it replaces another.
 #[derive(Deserialize)]
 struct Timed {
     #[serde(default)]

@@ -65,7 +65,7 @@ pub(super) struct Turn<'a> {
     /// Calls without a result so far.
     calls: HashMap<String, Call>,
     is_private: bool,
-    /// A turn was private: what the client sums up later may contain it.
+    /// A turn was private: a later summary of the client may contain it.
     was_private: bool,
     /// The last message of the assistant, if no action followed.
     last_words: Option<LastMessage<'a>>,
@@ -162,12 +162,12 @@ impl<'a> Turn<'a> {
         self.last_remark = Some(LastMessage { id, text: String::new(), place });
     }
 
-    /// Whether what the client sums up may contain a private turn.
+    /// Whether a summary of the client may contain a private turn.
     pub(super) fn was_private(&self) -> bool {
         self.was_private
     }
 
-    /// Takes the call out that a result belongs to.
+    /// Removes and returns the call that a result belongs to.
     pub(super) fn take_call(&mut self, call_id: &str) -> Option<Call> {
         self.calls.remove(call_id)
     }
@@ -187,7 +187,7 @@ impl<'a> Turn<'a> {
         let make = || {
             let input = redact_json(&used.input, policy);
             let policy = policy.after(input.len());
-            // Nothing is no JSON, and would become an empty string of it.
+            // Empty text is not JSON, and would become an empty string.
             let output = match &*used.output {
                 "" => String::new(),
                 output => redact_json(output, policy),
@@ -211,8 +211,8 @@ impl<'a> Turn<'a> {
         each(Found { what: "ToolUsed", id, branch, outcome })
     }
 
-    /// Ends the turn. One that was interrupted has no last message, but what was said in it counts. `open` gives the id
-    /// and the tool of a call that has no result.
+    /// Ends the turn. An interrupted one has no last message, but its remarks count. `open` returns the id and the
+    /// tool of a call without a result.
     pub(super) fn end(
         &mut self,
         open: impl Fn(&str, Call) -> (Id, String),

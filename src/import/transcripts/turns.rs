@@ -116,7 +116,7 @@ impl<'a> Turns<'a> {
         self.turn.used(self.id(time_us, &[call_id]), &used, &self.place, each)
     }
 
-    /// Adds to the remarks of the turn. What subagents say is in their reports.
+    /// Adds to the remarks of the turn. Messages of subagents are in their reports.
     fn remark(&mut self, time_us: u64, about: &str, add: impl FnOnce(&mut Remarks)) {
         if self.place.agent_id.is_empty() {
             let id = self.id(time_us, &["interrupted", about]);
