@@ -121,8 +121,10 @@ impl Search {
         if is_by_meaning_alone && !is_json {
             app.output.say("note: no memory contains these words; these are near by meaning");
         }
+        // Without memories there is nothing to prepare.
+        let lacks_vectors = is_empty && store.first_observation_us()?.is_some();
         match ranking {
-            Ranking::WordsWithoutVectors if is_empty => app.output.say(
+            Ranking::WordsWithoutVectors if lacks_vectors => app.output.say(
                 "note: searched by words alone; `claude-mem index` prepares the search by meaning",
             ),
             Ranking::WordsWithoutEndpoint => app.output.say(

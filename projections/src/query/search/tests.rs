@@ -283,6 +283,18 @@ fn a_word_finds_memories_while_it_is_typed() {
 }
 
 #[test]
+fn fewer_rows_are_scored_while_a_word_is_typed() {
+    let texts: Vec<String> = (1..=160).map(|number| format!("walrus {number} sleeps")).collect();
+    let store = notes(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let scanned = |is_typing| {
+        let search = Search { query: "walrus".into(), is_typing, ..Search::default() };
+        crate::scan_counter::count(|| drop(store.search(&search).unwrap()))
+    };
+    let [typed, whole] = [true, false].map(scanned);
+    assert!(typed > 0 && 2 * typed < whole, "{typed} of {whole} bytes");
+}
+
+#[test]
 fn a_beginning_that_is_everywhere_finds_the_newest_and_selects_nothing_beside_other_words() {
     let texts: Vec<String> = (1..=60)
         .map(|number| match number {
