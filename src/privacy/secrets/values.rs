@@ -356,8 +356,12 @@ fn is_made_secret(written: AssignmentSyntax, value: &[u8]) -> bool {
             is_random(value, 8)
                 || long && (is_mixed(value) || is_number(value) || looks_random(value))
         }
-        AssignmentSyntax::Listed | AssignmentSyntax::Spoken | AssignmentSyntax::Bare => {
+        AssignmentSyntax::Listed | AssignmentSyntax::Spoken => {
             long && has_digit(value) && looks_random(value)
+        }
+        // Not the time in a list of names of secrets.
+        AssignmentSyntax::Bare => {
+            long && has_digit(value) && looks_random(value) && !value.contains(&b':')
         }
         AssignmentSyntax::Tight | AssignmentSyntax::Flag => {
             (is_random(value, 8) || long && looks_random(value))
