@@ -81,6 +81,8 @@ fn events_after_a_power_loss_are_found_and_the_loss_is_reported() {
         let found = sandbox.run(&["search", "zebra"]).ok();
         assert!(found.contains("zebra crossing"), "{bytes}: {found}");
         assert_equal(&sandbox);
+        // What was cut was never acknowledged, so nothing is missing from an export.
+        assert_eq!(sandbox.run(&["export"]).stderr, "");
         assert_reported(&sandbox, AHEAD);
     }
 }

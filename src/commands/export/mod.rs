@@ -10,12 +10,13 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use claude_mem_events::{EventItem, EventReader, Recorded, Seq};
+use claude_mem_log::GapReason;
 use claude_mem_projections::{ExportQuery, Store};
 
 use claude_mem_core::{
     app::App,
     failure::Failure,
-    format::number,
+    format::{self, number},
     progress::{LogProgress, Progress},
     safe_text::write_json,
     time_arg::TimeRange,
@@ -148,7 +149,8 @@ impl ExportCounts {
     fn print_result(&self, app: &mut App, file: Option<&Path>) {
         let Self { what, count, gaps } = self;
         if *gaps > 0 {
-            app.output.say(format_args!("warning: skipped {gaps} damaged places of the log"));
+            let gaps = format::count(*gaps, "damaged place of the log");
+            app.output.say(format_args!("warning: skipped {gaps}"));
         }
         if let Some(file) = file {
             let count = number(*count);
@@ -173,8 +175,9 @@ fn events(
                 }
                 recorded
             }
-            EventItem::Gap(_) => {
-                written.gaps += 1;
+            // A write that was cut short was never acknowledged: nothing is missing.
+            EventItem::Gap(gap) => {
+                written.gaps += u64::from(gap.reason != GapReason::TornWrite);
                 continue;
             }
         };
