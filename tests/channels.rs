@@ -193,6 +193,12 @@ fn programs_store_no_secret_from_any_field_of_the_socket() {
         }
         assert_eq!(lines.ask(&message)["status"], "recorded", "{kind}");
     }
+    // The name of a project is the last part of its folder.
+    for folder in ["", "/p/"] {
+        let folder = format!("{folder}sftp://ada:{}@files.test", secrets()[4]);
+        let message = json!({"type": "session", "session_id": folder, "cwd": folder});
+        assert_eq!(lines.ask(&message)["status"], "recorded");
+    }
     drop(serving);
     assert_clean(&sandbox);
 }

@@ -22,6 +22,7 @@ use claude_mem_capture::{
     project::ProjectId,
 };
 use claude_mem_core::os::{self, Listener, Listening};
+use claude_mem_privacy::{Policy, redact_text};
 
 /// The stream socket in the data directory. The wake socket is `worker.wake`.
 pub(super) const SOCKET: &str = "worker.sock";
@@ -223,9 +224,10 @@ fn facts(
         ["session_id", "content_session_id", "contentSessionId"].map(|name| message.take(name));
     let session = named.into_iter().flatten().next().ok_or("`session_id` is missing")?;
     let client = message.take("platform");
-    // Without a folder the event belongs to the project of its session.
-    let cwd = message.peek("cwd");
-    let project = cwd.map_or_else(ProjectId::of_session, |cwd| ProjectId::of(Path::new(&*cwd)));
+    // Without a folder the event belongs to the project of its session. The folder is redacted first, as hooks do it:
+    // its last part alone no longer shows that it has a password.
+    let cwd = message.peek("cwd").map(|cwd| redact_text(&cwd, Policy::default()).text);
+    let project = cwd.map_or_else(ProjectId::of_session, |cwd| ProjectId::of(Path::new(&cwd)));
     let (mut facts, mut skipped) = (Vec::new(), None);
     let recorder = shared.recorder.current();
     for &kind in kinds {
