@@ -67,15 +67,15 @@ fn embed_without_worker(app: &mut App) {
 
 /// Prints the result, and fails if something needs the user's attention.
 pub(crate) fn report(app: &mut App, distilled: &Distilled, is_json: bool) -> Result<(), Failure> {
-    let asked = &distilled.report;
+    let run_report = &distilled.report;
     if is_json {
         app.output.json(&to_json(distilled))?;
-    } else if asked.answered + asked.parked > 0 || asked.stopped.is_none() {
+    } else if run_report.answered + run_report.parked > 0 || run_report.stopped.is_none() {
         app.output.line(summary(distilled))?;
     }
-    match &asked.stopped {
-        None if asked.parked == 0 => Ok(()),
-        None => Err(Failure::new(format!("{} parked", count(asked.parked, "request")))
+    match &run_report.stopped {
+        None if run_report.parked == 0 => Ok(()),
+        None => Err(Failure::new(format!("{} parked", count(run_report.parked, "request")))
             .meaning("their events stay in the log and are not sent again automatically")
             .remedy("retry with `claude-mem retry`")),
         Some(stopped @ Stopped::Cap(_)) => {

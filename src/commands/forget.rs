@@ -80,18 +80,18 @@ impl Forget {
         }
         let reason = self.reason.clone().unwrap_or_default();
         let (count, events, id) = if self.ids.is_empty() {
-            let meant = forget::select(app, &store, &self.condition(app, &store)?)?;
-            if meant.is_nothing() {
-                return Err(nothing(&meant.projects));
+            let matches = forget::select(app, &store, &self.condition(app, &store)?)?;
+            if matches.is_nothing() {
+                return Err(nothing(&matches.projects));
             }
-            let count = meant.memories.len();
-            self.ask(app, &meant.memories.iter().collect::<Vec<_>>(), meant.events)?;
-            (count, meant.events, forget::forget_meant(app, &mut store, &meant, &reason)?)
+            let count = matches.memories.len();
+            self.ask(app, &matches.memories.iter().collect::<Vec<_>>(), matches.events)?;
+            (count, matches.events, forget::forget_matches(app, &mut store, &matches, &reason)?)
         } else {
-            let taken = forget::find(&store, &self.ids)?;
-            let count = taken.named.len() + taken.also.len();
-            self.ask(app, &taken.named.iter().chain(&taken.also).collect::<Vec<_>>(), 0)?;
-            (count, 0, forget::forget(app, &mut store, &taken, &reason)?)
+            let selection = forget::find(&store, &self.ids)?;
+            let count = selection.named.len() + selection.also.len();
+            self.ask(app, &selection.named.iter().chain(&selection.also).collect::<Vec<_>>(), 0)?;
+            (count, 0, forget::forget(app, &mut store, &selection, &reason)?)
         };
         drop(store);
         if self.now {

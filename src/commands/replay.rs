@@ -172,40 +172,41 @@ impl Replay {
         let threads = self.concurrency.map_or_else(|| concurrency(app), usize::from);
         let total = prepared.estimate.requests;
         let progress = Progress::items("distilling", total).with_lines();
-        let show = |asked: &RunReport| {
-            let spent = asked.spent.tokens_in + asked.spent.tokens_out;
-            progress.show(asked.answered as u64, &format!("requests, {} tokens", tokens(spent)));
+        let show = |run_report: &RunReport| {
+            let spent = run_report.spent.tokens_in + run_report.spent.tokens_out;
+            progress
+                .show(run_report.answered as u64, &format!("requests, {} tokens", tokens(spent)));
             true
         };
         prepared.has_progress = true;
-        let asked = prepared.run(app, store, (is_limited, threads), &show)?;
+        let run_report = prepared.run(app, store, (is_limited, threads), &show)?;
         drop(progress);
         // A response that could not be appended in time was spilled. It must be in the log before ReprocessFinished.
         let log = &store::open_log(app)?;
-        if let Some(failure) = self.incomplete(&prepared, &asked, total) {
+        if let Some(failure) = self.incomplete(&prepared, &run_report, total) {
             store::fold(store, log)?;
             return Err(failure);
         }
         prepared.finish(app)?;
-        self.rebuild_database(app, store, log, &asked, Some(&prepared))
+        self.rebuild_database(app, store, log, &run_report, Some(&prepared))
     }
 
     /// Why the generation is not complete, if it is not.
     fn incomplete(
         &self,
         prepared: &PreparedReplay,
-        asked: &RunReport,
+        run_report: &RunReport,
         total: usize,
     ) -> Option<Failure> {
-        let left = total - asked.answered;
+        let left = total - run_report.answered;
         let generation = prepared.generation;
-        let failure = match &asked.stopped {
+        let failure = match &run_report.stopped {
             Some(stopped) => {
                 let why = stopped.message();
                 Failure::new(format!("{why}; {} of {total} are pending", count(left, "request")))
             }
-            None if asked.parked > 0 && !self.allow_gaps => {
-                let parked = count(asked.parked, "request");
+            None if run_report.parked > 0 && !self.allow_gaps => {
+                let parked = count(run_report.parked, "request");
                 Failure::new(format!("{parked} of {total} failed"))
             }
             None => return None,
@@ -226,7 +227,7 @@ impl Replay {
         app: &mut App,
         store: &mut Store,
         log: &Log,
-        asked: &RunReport,
+        run_report: &RunReport,
         prepared: Option<&PreparedReplay>,
     ) -> Result<(), Failure> {
         let folded = store::rebuild(store, log)?;
@@ -239,11 +240,11 @@ impl Replay {
                 "gaps": counts.gaps,
                 "generation": prepared.map(|prepared| prepared.generation),
                 "is_current": prepared.map(|_| !self.shadow),
-                "answered": asked.answered,
-                "parked": asked.parked,
-                "tokens_in": asked.spent.tokens_in,
-                "tokens_out": asked.spent.tokens_out,
-                "cost_usd": asked.spent.cost_micros.map(|micros| micros as f64 / 1e6),
+                "answered": run_report.answered,
+                "parked": run_report.parked,
+                "tokens_in": run_report.spent.tokens_in,
+                "tokens_out": run_report.spent.tokens_out,
+                "cost_usd": run_report.spent.cost_micros.map(|micros| micros as f64 / 1e6),
             }))?;
         } else {
             app.output.line(format_args!(

@@ -111,10 +111,10 @@ impl Show {
     }
 }
 
-fn missing(asked: &[MemoryId], found: &[MemoryDetails]) -> Result<(), Failure> {
+fn missing(requested: &[MemoryId], found: &[MemoryDetails]) -> Result<(), Failure> {
     let is_there = |name: &&MemoryId| found.iter().any(|details| details.name == **name);
     let missing: Vec<String> =
-        asked.iter().filter(|name| !is_there(name)).map(|name| format!("`{name}`")).collect();
+        requested.iter().filter(|name| !is_there(name)).map(|name| format!("`{name}`")).collect();
     if missing.is_empty() {
         return Ok(());
     }

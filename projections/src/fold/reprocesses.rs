@@ -266,21 +266,21 @@ mod tests {
         let since_us = Some(claude_mem_events::Id::from_bytes(tools[1]).time_us());
         let by = Reprocessing { generation: 1, prompt_version: None, model: None };
         let range = EventFilter { since_us, ..EventFilter::default() };
-        let asked = scene.fold().to_reprocess(&range, &by, 9).unwrap();
-        assert_eq!(asked[0].pending.len(), 2);
+        let turns = scene.fold().to_reprocess(&range, &by, 9).unwrap();
+        assert_eq!(turns[0].pending.len(), 2);
     }
 
     #[test]
     fn another_models_reply_does_not_count_where_a_model_was_asked_for() {
         let (scene, _) = answered();
         let store = scene.fold();
-        let asked = |model: &str| {
+        let turns = |model: &str| {
             let (prompt_version, model) = (Some("v0".into()), Some(model.into()));
             let by = Reprocessing { generation: 1, prompt_version, model };
             store.to_reprocess(&EventFilter::default(), &by, 9).unwrap().len()
         };
-        assert_eq!(asked("m"), 0);
-        assert_eq!(asked("other"), 1);
+        assert_eq!(turns("m"), 0);
+        assert_eq!(turns("other"), 1);
     }
 
     #[test]
@@ -294,8 +294,8 @@ mod tests {
         let store = scene.fold();
         assert_eq!(store.to_reprocess(&EventFilter::default(), &back, 9).unwrap(), []);
         let fresh = Reprocessing { generation: 2, prompt_version: None, model: None };
-        let asked = store.to_reprocess(&EventFilter::default(), &fresh, 9).unwrap();
-        assert_eq!(asked[0].pending.len(), 2);
+        let turns = store.to_reprocess(&EventFilter::default(), &fresh, 9).unwrap();
+        assert_eq!(turns[0].pending.len(), 2);
         scene.start(2, "v0");
         scene.finish(2, true);
         assert_eq!(visible(&scene.fold()), "a0 b0 ");

@@ -18,13 +18,13 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    pub(super) fn new(asked: &Log, now: Timestamp) -> Result<Self, Failure> {
+    pub(super) fn new(arguments: &Log, now: Timestamp) -> Result<Self, Failure> {
         Ok(Self {
-            since_us: asked.between.since_us(now).unwrap_or(0),
-            until_us: asked.between.until_us(now).unwrap_or(u64::MAX),
-            session: asked.session.clone().unwrap_or_default(),
-            project: asked.project.clone(),
-            kinds: asked.kind.iter().map(|kind| known_kind(kind)).collect::<Result<_, _>>()?,
+            since_us: arguments.between.since_us(now).unwrap_or(0),
+            until_us: arguments.between.until_us(now).unwrap_or(u64::MAX),
+            session: arguments.session.clone().unwrap_or_default(),
+            project: arguments.project.clone(),
+            kinds: arguments.kind.iter().map(|kind| known_kind(kind)).collect::<Result<_, _>>()?,
         })
     }
 
@@ -47,7 +47,7 @@ impl Selection {
             && self
                 .project
                 .as_ref()
-                .is_none_or(|asked| [&project.key, &project.label, &project.root].contains(&asked))
+                .is_none_or(|name| [&project.key, &project.label, &project.root].contains(&name))
             && (self.kinds.is_empty() || self.kinds.contains(&recorded.event.name()))
     }
 

@@ -268,7 +268,7 @@ impl<'a, 's> Import<'a, 's> {
         })
     }
 
-    /// Adds one row; `said` are the columns that distinguish it from others of its session and
+    /// Adds one row; `columns` are those that distinguish it from others of its session and
     /// time.
     fn add(
         &mut self,

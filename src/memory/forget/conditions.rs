@@ -92,16 +92,16 @@ pub fn select(app: &App, store: &Store, condition: &Condition) -> Result<ForgetM
 }
 
 /// Forgets the matches. Returns the id of the `Forgotten` event, for undo.
-pub fn forget_meant(
+pub fn forget_matches(
     app: &mut App,
     store: &mut Store,
-    meant: &ForgetMatches,
+    matches: &ForgetMatches,
     reason: &str,
 ) -> Result<Id, Failure> {
     let reason = redact_text(reason, redaction::policy(&app.settings)).text;
-    let forgotten = Forgotten { reason, ..meant.forgotten.clone() };
+    let forgotten = Forgotten { reason, ..matches.forgotten.clone() };
     let project = match (forgotten.project.as_str(), forgotten.session.as_str()) {
-        ("", "") => project_of(store, &meant.memories)?,
+        ("", "") => project_of(store, &matches.memories)?,
         ("", session) => known_project(store.project_of(session)?),
         (key, _) => known_project(store.project_named(key)?),
     };

@@ -6,7 +6,7 @@
 mod conditions;
 mod forgotten;
 
-pub use conditions::{Condition, forget_meant, select};
+pub use conditions::{Condition, forget_matches, select};
 pub use forgotten::titles;
 
 use claude_mem_events::{Event, Forgotten, Id};
@@ -63,13 +63,13 @@ pub fn find(store: &Store, ids: &[MemoryId]) -> Result<ForgetSelection, Failure>
 pub fn forget(
     app: &mut App,
     store: &mut Store,
-    taken: &ForgetSelection,
+    selection: &ForgetSelection,
     reason: &str,
 ) -> Result<Id, Failure> {
     // An observation is one of several in a response. Everything else is forgotten with its event,
     // so that its bytes can be removed later.
     let (parts, wholes): (Vec<_>, Vec<_>) =
-        taken.named.iter().partition(|memory| memory.number.is_some());
+        selection.named.iter().partition(|memory| memory.number.is_some());
     let address =
         |memory: &&MemorySource| memory.number.map(|number| format!("{}/{number}", memory.event));
     let forgotten = Forgotten {
@@ -78,7 +78,7 @@ pub fn forget(
         reason: redact_text(reason, redaction::policy(&app.settings)).text,
         ..Forgotten::default()
     };
-    let id = append(app, &project_of(store, &taken.named)?, forgotten)?;
+    let id = append(app, &project_of(store, &selection.named)?, forgotten)?;
     let log = store::open_log(app)?;
     store::fold(store, &log)?;
     erase_hidden(app, store)?;

@@ -39,13 +39,13 @@ pub(super) static TOOL: Tool = Tool {
 
 fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure> {
     let mut store = store::open_folded(server.app)?;
-    let taken = find(&store, &arguments.ids("ids"))?;
-    let count = format::count(taken.named.len() + taken.also.len(), "memory");
-    let expected = confirmation(server.secret, &taken);
+    let selection = find(&store, &arguments.ids("ids"))?;
+    let count = format::count(selection.named.len() + selection.also.len(), "memory");
+    let expected = confirmation(server.secret, &selection);
     match arguments.text("confirm") {
         Some(given) if given == expected => {
             let reason = arguments.text("reason").unwrap_or_default();
-            let id = forget(server.app, &mut store, &taken, reason)?;
+            let id = forget(server.app, &mut store, &selection, reason)?;
             Ok(format!(
                 "Forgot {count}. The user can undo it with `claude-mem forget --undo {id}`."
             ))
@@ -56,7 +56,7 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
                 None => String::new(),
             };
             let _ = writeln!(text, "Nothing is forgotten yet. This would be forgotten:");
-            for line in lines(&taken.named).chain(lines(&taken.also)) {
+            for line in lines(&selection.named).chain(lines(&selection.also)) {
                 let _ = writeln!(text, "{line}");
             }
             let _ = writeln!(
@@ -70,9 +70,9 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
 }
 
 /// Valid for exactly these memories with their current text, until this process ends.
-fn confirmation(secret: [u8; 16], taken: &ForgetSelection) -> String {
+fn confirmation(secret: [u8; 16], selection: &ForgetSelection) -> String {
     let mut hash = Sha256::new_with_prefix(secret);
-    for MemorySource { name, event, text, .. } in taken.named.iter().chain(&taken.also) {
+    for MemorySource { name, event, text, .. } in selection.named.iter().chain(&selection.also) {
         hash.update(format!("{name} {event} {}\n", text.len()));
         hash.update(text);
     }
