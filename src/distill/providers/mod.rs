@@ -60,7 +60,7 @@ pub struct Request {
     pub text: String,
     /// The constant last block.
     pub closing: String,
-    /// The agent session to continue, as [`identity::resumable`] allows; `None` starts a new one.
+    /// The agent session to continue, as `identity::resumable` allows; `None` starts a new one.
     pub resume: Option<String>,
     pub model: String,
     pub limits: Limits,
