@@ -41,9 +41,12 @@ await open(async (stage) => {
 
   // The memory before it, and back.
   const place = new URL(page.url()).pathname;
+  const title = await page.locator("h1").innerText();
   await sees(page.locator(".neighbours"), "Earlier");
   await press("[");
   await page.waitForURL((url) => /^\/m\//.test(url.pathname) && url.pathname !== place);
+  // The address changes before the memory is there.
+  await page.waitForFunction((before) => document.querySelector("h1")?.innerText !== before, title);
   await sees(page.locator(".neighbours"), "Later");
   await press("]");
   await page.waitForURL(`**${place}`);
