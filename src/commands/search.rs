@@ -14,7 +14,7 @@ use super::{
     recall::{ago, colour, label, marked},
     table::GAP,
 };
-use claude_mem_core::{app::App, failure::Failure, time_arg::TimeRange};
+use claude_mem_core::{app::App, failure::Failure, format::count, time_arg::TimeRange};
 use claude_mem_memory::{
     memory_json::HitJson,
     search::{ProjectScope, SearchRequest, matches, search},
@@ -217,11 +217,9 @@ fn print(app: &mut App, found: &SearchResults, is_explained: bool) -> Result<(),
             app.output.line(app.output.dim(&line))?;
         }
     }
-    let shown = found.hits.len();
-    if shown > 0 && found.has_more {
-        let matches = matches(found);
-        app.output
-            .say(format_args!("{shown} hits of {matches}; see more with `--limit` or `--offset`"));
+    if !found.hits.is_empty() && found.has_more {
+        let (shown, matches) = (count(found.hits.len(), "hit"), matches(found));
+        app.output.say(format_args!("{shown} of {matches}; see more with `--limit` or `--offset`"));
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use crate::semantic::with_meaning;
 const MEMORIES_MAX: usize = 5;
 
 /// Maximum number of words of a prompt to embed: a session waits for it.
-const PROMPT_WORDS_MAX: usize = 32;
+const PROMPT_WORDS_MAX: usize = 20;
 
 const HEADING: &str = "Notes from earlier sessions that may concern this prompt.";
 
