@@ -17,7 +17,7 @@ use super::{
 use claude_mem_core::{app::App, failure::Failure, format::count, time_arg::TimeRange};
 use claude_mem_memory::{
     memory_json::HitJson,
-    search::{ProjectScope, SearchRequest, matches, search},
+    search::{ProjectScope, matches, search},
     semantic::Ranking,
     store,
 };
@@ -105,7 +105,11 @@ impl Search {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let store = store::read_folded(app)?;
         let (is_json, is_explained) = (self.json, self.explain);
-        let response = search(app, &store, &self.into_request())?;
+        let scope = match self.filters.here {
+            true => ProjectScope::Current,
+            false => ProjectScope::Requested,
+        };
+        let response = search(app, &store, scope, &self.into_request(app.clock.now()))?;
         let found = response.results;
         let ranking = response.ranking;
         let hint = found.hint.clone();
@@ -135,21 +139,18 @@ impl Search {
         Ok(())
     }
 
-    fn into_request(self) -> SearchRequest {
+    fn into_request(self, now: Timestamp) -> query::Search {
         let filters = self.filters;
-        SearchRequest {
+        query::Search {
             query: self.query.join(" "),
             is_typing: false,
-            scope: match filters.here {
-                true => ProjectScope::Current,
-                false => ProjectScope::named_or(filters.project, ProjectScope::All),
-            },
+            project: filters.project,
             kinds: filters.kinds,
             types: filters.types,
             concepts: filters.concepts,
             files: filters.files,
-            since: filters.between.since,
-            until: filters.between.until,
+            since_us: filters.between.since.map(|when| when.start_us(now)),
+            until_us: filters.between.until.map(|when| when.end_us(now)),
             session: filters.session,
             host: None,
             client: filters.client,

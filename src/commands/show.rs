@@ -199,10 +199,8 @@ pub(super) fn brief(details: &MemoryDetails, output: &Output) -> String {
 
 fn heading(details: &MemoryDetails, output: &Output) -> String {
     let time = local(details.at_us, "%Y-%m-%d %H:%M:%S");
-    let kind = match &details.body {
-        MemoryBody::Observation { type_: Some(type_), .. } => type_,
-        _ => details.kind.name(),
-    };
+    let type_ = details.body.observation().and_then(|body| body.type_.as_deref());
+    let kind = type_.unwrap_or(details.kind.name());
     let pinned = if details.marks.is_pinned { "  (pinned)" } else { "" };
     let edited = if details.marks.is_edited { "  (edited)" } else { "" };
     let superseded = superseded(details);
@@ -235,44 +233,26 @@ fn superseded(details: &MemoryDetails) -> String {
 
 fn body(text: &mut String, output: &Output, body: &MemoryBody) {
     match body {
-        MemoryBody::Observation {
-            type_: _,
-            title,
-            subtitle,
-            narrative,
-            facts,
-            concepts,
-            files_read,
-            files_modified,
-        } => {
-            if let Some(title) = title {
+        MemoryBody::Observation(body) => {
+            if let Some(title) = &body.title {
                 let _ = writeln!(text, "{}", output.paint("1", &recall::plain(title)));
             }
-            one(text, output, "", subtitle.as_deref());
-            one(text, output, "", narrative.as_deref());
-            many(text, output, "facts", facts);
-            many(text, output, "concepts", concepts);
-            many(text, output, "read", files_read);
-            many(text, output, "modified", files_modified);
+            one(text, output, "", body.subtitle.as_deref());
+            one(text, output, "", body.narrative.as_deref());
+            many(text, output, "facts", &body.facts);
+            many(text, output, "concepts", &body.concepts);
+            many(text, output, "read", &body.files_read);
+            many(text, output, "modified", &body.files_modified);
         }
-        MemoryBody::Summary {
-            request,
-            investigated,
-            learned,
-            completed,
-            next_steps,
-            notes,
-            files_read,
-            files_edited,
-        } => {
-            one(text, output, "request", request.as_deref());
-            one(text, output, "investigated", investigated.as_deref());
-            one(text, output, "learned", learned.as_deref());
-            one(text, output, "completed", completed.as_deref());
-            one(text, output, "next steps", next_steps.as_deref());
-            one(text, output, "notes", notes.as_deref());
-            many(text, output, "read", files_read);
-            many(text, output, "edited", files_edited);
+        MemoryBody::Summary(body) => {
+            one(text, output, "request", body.request.as_deref());
+            one(text, output, "investigated", body.investigated.as_deref());
+            one(text, output, "learned", body.learned.as_deref());
+            one(text, output, "completed", body.completed.as_deref());
+            one(text, output, "next steps", body.next_steps.as_deref());
+            one(text, output, "notes", body.notes.as_deref());
+            many(text, output, "read", &body.files_read);
+            many(text, output, "edited", &body.files_edited);
         }
         MemoryBody::Prompt { text: prompt } => {
             one(text, output, "", prompt.as_deref().or(Some("(private)")));

@@ -71,17 +71,14 @@ pub struct Revised {
 /// The texts of an observation that can be edited.
 pub fn editable(store: &Store, name: MemoryId) -> Result<Editable, Failure> {
     let details = find(store, name)?;
-    let MemoryBody::Observation { type_, title, subtitle, narrative, facts, .. } = details.body
-    else {
-        return Err(missing(name));
-    };
-    let facts: Vec<String> = facts.iter().map(|fact| format!("- {fact}")).collect();
+    let MemoryBody::Observation(body) = details.body else { return Err(missing(name)) };
+    let facts: Vec<String> = body.facts.iter().map(|fact| format!("- {fact}")).collect();
     let facts = Some(facts.join("\n")).filter(|facts| !facts.is_empty());
-    let parts: Vec<String> = [subtitle, narrative, facts].into_iter().flatten().collect();
+    let parts: Vec<String> = [body.subtitle, body.narrative, facts].into_iter().flatten().collect();
     Ok(Editable {
-        title: title.unwrap_or_default(),
+        title: body.title.unwrap_or_default(),
         text: parts.join("\n\n"),
-        type_: type_.unwrap_or_default(),
+        type_: body.type_.unwrap_or_default(),
     })
 }
 

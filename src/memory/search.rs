@@ -1,9 +1,9 @@
 //! Search, as every front end offers it.
 
-use claude_mem_core::{app::App, failure::Failure, format, time_arg::When};
+use claude_mem_core::{app::App, failure::Failure, format};
 use claude_mem_projections::{
     Store,
-    search::{Kind, Meaning, Order, Search, SearchResults},
+    search::{Kind, Meaning, Search, SearchResults},
 };
 
 use crate::{
@@ -11,62 +11,16 @@ use crate::{
     semantic::{QUERY_WORDS_MAX, Ranking, with_meaning},
 };
 
-/// Which projects a request covers.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Which projects to search.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ProjectScope {
-    /// All of them.
+    /// The project that the request names; without one, all.
     #[default]
-    All,
+    Requested,
     /// The one in the working directory.
     Current,
     /// The one in the working directory; all of them if it has no match.
     CurrentFirst,
-    /// Those of this key or label.
-    Named(String),
-}
-
-impl ProjectScope {
-    /// What a user gave: a name, or nothing.
-    pub fn named_or(name: Option<String>, otherwise: Self) -> Self {
-        name.map_or(otherwise, Self::Named)
-    }
-}
-
-/// What to find, and among what.
-#[derive(Debug, Clone, Default)]
-pub struct SearchRequest {
-    /// Words, phrases and operators. Empty lists the newest memories.
-    pub query: String,
-    /// Whether the query is being typed: its last word may be the start of one.
-    pub is_typing: bool,
-    /// Which projects.
-    pub scope: ProjectScope,
-    /// Which kinds of memory; empty for all.
-    pub kinds: Vec<Kind>,
-    /// Only observations of one of these types.
-    pub types: Vec<String>,
-    /// Only observations with all of these concepts.
-    pub concepts: Vec<String>,
-    /// Only memories about one of these files or folders.
-    pub files: Vec<String>,
-    /// Only from this time on.
-    pub since: Option<When>,
-    /// Only before this time; a day counts whole.
-    pub until: Option<When>,
-    /// Only the session whose id begins with this.
-    pub session: Option<String>,
-    /// Only from the machine with this number; 0 is this one.
-    pub host: Option<u8>,
-    /// Only sessions of this client, such as `codex`.
-    pub client: Option<String>,
-    /// Maximum number of hits.
-    pub limit: usize,
-    /// Skip this many hits.
-    pub offset: usize,
-    /// How hits are sorted.
-    pub order: Order,
-    /// Whether scores are explained.
-    pub is_explained: bool,
 }
 
 /// What was found.
@@ -97,21 +51,27 @@ pub fn matches(results: &SearchResults) -> String {
     }
 }
 
-/// Finds memories by their words, and by meaning if they have vectors. A last word that no memory contains is taken
-/// as the start of one, if it is the only word or nothing else is found.
+/// Finds memories by their words, and by meaning if they have vectors. A last word that no memory
+/// contains is taken as the start of one, if it is the only word or nothing else is found. A request
+/// without kinds is for all kinds.
 pub fn search(
     app: &App,
     store: &Store,
-    request: &SearchRequest,
+    scope: ProjectScope,
+    request: &Search,
 ) -> Result<SearchResponse, Failure> {
-    let found = search_words(app, store, request)?;
+    let mut request = request.clone();
+    if request.kinds.is_empty() {
+        request.kinds = Kind::ALL.to_vec();
+    }
+    let found = search_words(app, store, scope, &request)?;
     let SearchResults { hits, matched, query, .. } = &found.results;
     let is_found = *matched > 0 || !(hits.is_empty() || query.terms.len() == 1);
     if request.is_typing || is_found || query.hint.is_some() {
         return Ok(found);
     }
-    let typed = SearchRequest { is_typing: true, ..request.clone() };
-    let mut begun = search_words(app, store, &typed)?;
+    request.is_typing = true;
+    let mut begun = search_words(app, store, scope, &request)?;
     if begun.results.hits.is_empty() {
         return Ok(found);
     }
@@ -124,14 +84,14 @@ pub fn search(
 fn search_words(
     app: &App,
     store: &Store,
-    request: &SearchRequest,
+    scope: ProjectScope,
+    request: &Search,
 ) -> Result<SearchResponse, Failure> {
-    let query = query(app, request);
-    if !query.has_meaning() {
-        return search_by(app, store, request, query, None);
+    if !request.has_meaning() {
+        return search_by(app, store, scope, request.clone(), None);
     }
     with_meaning(app, store, &request.query, QUERY_WORDS_MAX, |meaning, ranking| {
-        let found = search_by(app, store, request, query, meaning)?;
+        let found = search_by(app, store, scope, request.clone(), meaning)?;
         Ok(SearchResponse { ranking, ..found })
     })
 }
@@ -139,25 +99,17 @@ fn search_words(
 fn search_by(
     app: &App,
     store: &Store,
-    request: &SearchRequest,
-    mut query: Search,
+    scope: ProjectScope,
+    mut request: Search,
     meaning: Option<&dyn Meaning>,
 ) -> Result<SearchResponse, Failure> {
-    let current = || resolve::current_project(app);
-    let mut project = None;
-    match &request.scope {
-        ProjectScope::All => {}
-        ProjectScope::Named(name) => {
-            query.project = Some(name.clone());
-            project = Some(name.clone());
-        }
-        ProjectScope::Current | ProjectScope::CurrentFirst => {
-            let current = current();
-            query.project = Some(current.key);
-            project = Some(current.label);
-        }
+    let mut project = request.project.clone();
+    if scope != ProjectScope::Requested {
+        let current = resolve::current_project(app);
+        request.project = Some(current.key);
+        project = Some(current.label);
     }
-    let results = store.search_by(&query, meaning)?;
+    let results = store.search_by(&request, meaning)?;
     let mut response = SearchResponse {
         results,
         project,
@@ -165,10 +117,10 @@ fn search_by(
         matches_elsewhere: 0,
         ranking: Ranking::default(),
     };
-    if request.scope != ProjectScope::CurrentFirst {
+    if scope != ProjectScope::CurrentFirst {
         return Ok(response);
     }
-    let everywhere = Search { project: None, ..query };
+    let everywhere = Search { project: None, ..request };
     if response.results.hits.is_empty() && response.results.query.hint.is_none() {
         response.results = store.search_by(&everywhere, meaning)?;
         response.no_match_in = response.project.take();
@@ -177,28 +129,6 @@ fn search_by(
         response.matches_elsewhere = all.matched.saturating_sub(response.results.matched);
     }
     Ok(response)
-}
-
-fn query(app: &App, request: &SearchRequest) -> Search {
-    let now = app.clock.now();
-    Search {
-        query: request.query.clone(),
-        is_typing: request.is_typing,
-        kinds: if request.kinds.is_empty() { Kind::ALL.to_vec() } else { request.kinds.clone() },
-        project: None,
-        types: request.types.clone(),
-        concepts: request.concepts.clone(),
-        files: request.files.clone(),
-        since_us: request.since.as_ref().map(|when| when.start_us(now)),
-        until_us: request.until.as_ref().map(|when| when.end_us(now)),
-        session: request.session.clone(),
-        host: request.host,
-        client: request.client.clone(),
-        limit: request.limit,
-        offset: request.offset,
-        order: request.order,
-        is_explained: request.is_explained,
-    }
 }
 
 /// Splits a list of words into kinds of memory and types of observations.

@@ -14,6 +14,7 @@ use crate::{
 use claude_mem_events::{Event, Id, Seq};
 use rusqlite::{OptionalExtension, Row};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// A memory in full.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,33 +50,44 @@ pub struct MemoryDetails {
 /// The content of a memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-#[expect(missing_docs, reason = "the names of the fields are those of the replies")]
+#[expect(missing_docs, reason = "the variants are the kinds of memories")]
 pub enum MemoryBody {
-    /// An observation.
-    Observation {
-        #[serde(rename = "type")]
-        type_: Option<String>,
-        title: Option<String>,
-        subtitle: Option<String>,
-        narrative: Option<String>,
-        facts: Vec<String>,
-        concepts: Vec<String>,
-        files_read: Vec<String>,
-        files_modified: Vec<String>,
+    Observation(ObservationBody),
+    Summary(SummaryBody),
+    /// The text is missing if the prompt was private.
+    Prompt {
+        text: Option<String>,
     },
-    /// The summary of a turn.
-    Summary {
-        request: Option<String>,
-        investigated: Option<String>,
-        learned: Option<String>,
-        completed: Option<String>,
-        next_steps: Option<String>,
-        notes: Option<String>,
-        files_read: Vec<String>,
-        files_edited: Vec<String>,
-    },
-    /// A prompt of the user.
-    Prompt { text: Option<String> },
+}
+
+/// The content of an observation: what was learned or done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[expect(missing_docs, reason = "the names of the fields are those of the replies")]
+pub struct ObservationBody {
+    /// Such as `bugfix`.
+    #[serde(rename = "type")]
+    pub type_: Option<String>,
+    pub title: Option<String>,
+    pub subtitle: Option<String>,
+    pub narrative: Option<String>,
+    pub facts: Vec<String>,
+    pub concepts: Vec<String>,
+    pub files_read: Vec<String>,
+    pub files_modified: Vec<String>,
+}
+
+/// The content of a summary of a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[expect(missing_docs, reason = "the names of the fields are those of the replies")]
+pub struct SummaryBody {
+    pub request: Option<String>,
+    pub investigated: Option<String>,
+    pub learned: Option<String>,
+    pub completed: Option<String>,
+    pub next_steps: Option<String>,
+    pub notes: Option<String>,
+    pub files_read: Vec<String>,
+    pub files_edited: Vec<String>,
 }
 
 /// Where a memory comes from.
@@ -228,12 +240,17 @@ pub(crate) fn select(kind: Kind, columns: &str) -> String {
 }
 
 impl MemoryBody {
+    /// The content, if this is an observation.
+    pub fn observation(&self) -> Option<&ObservationBody> {
+        if let Self::Observation(body) = self { Some(body) } else { None }
+    }
+
     /// Reads the content of a memory from the columns from `first` on.
     pub(crate) fn read(row: &Row<'_>, kind: Kind, first: usize) -> rusqlite::Result<Self> {
         let text = |at: usize| row.get::<_, Option<String>>(first + at);
         let list = |at: usize| text(at).map(|list| items(list.as_deref()));
         Ok(match kind {
-            Kind::Observation => Self::Observation {
+            Kind::Observation => Self::Observation(ObservationBody {
                 type_: text(0)?,
                 title: text(1)?,
                 subtitle: text(2)?,
@@ -242,8 +259,8 @@ impl MemoryBody {
                 concepts: list(5)?,
                 files_read: list(6)?,
                 files_modified: list(7)?,
-            },
-            Kind::Summary => Self::Summary {
+            }),
+            Kind::Summary => Self::Summary(SummaryBody {
                 request: text(0)?,
                 investigated: text(1)?,
                 learned: text(2)?,
@@ -252,7 +269,7 @@ impl MemoryBody {
                 notes: text(5)?,
                 files_read: list(6)?,
                 files_edited: list(7)?,
-            },
+            }),
             Kind::Prompt => Self::Prompt { text: text(0)? },
         })
     }
@@ -300,11 +317,11 @@ mod tests {
         let found = scene.fold().details(&names).unwrap();
         let [summary, observation, submitted] = &found[..] else { panic!("{found:?}") };
         assert!(
-            matches!(&observation.body, MemoryBody::Observation { title: Some(title), facts, .. }
+            matches!(&observation.body, MemoryBody::Observation(ObservationBody { title: Some(title), facts, .. })
             if title == "fixed" && facts[..] == ["a", "b"])
         );
         assert!(
-            matches!(&summary.body, MemoryBody::Summary { request: Some(request), .. } if request == "fix it")
+            matches!(&summary.body, MemoryBody::Summary(summary) if summary.request.as_deref() == Some("fix it"))
         );
         assert_eq!(submitted.body, MemoryBody::Prompt { text: Some("fix it".into()) });
         assert_eq!(submitted.provenance.event, Id::from_bytes(prompt).to_string());

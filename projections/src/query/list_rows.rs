@@ -142,7 +142,7 @@ mod tests {
         let [prompt, summary, observation] = &found[..] else { panic!("{found:?}") };
         assert_eq!(prompt.body, MemoryBody::Prompt { text: Some("fix it".into()) });
         assert!(
-            matches!(&summary.body, MemoryBody::Summary { request: Some(text), .. } if text == "fix it")
+            matches!(&summary.body, MemoryBody::Summary(body) if body.request.as_deref() == Some("fix it"))
         );
         assert_eq!(observation.session, Some((1, "s".into())));
         assert_eq!(observation.client.as_deref(), Some("claude-code"));

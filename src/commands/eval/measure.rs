@@ -7,14 +7,17 @@ use std::{
 };
 
 use claude_mem_events::{Envelope, Event, Id, MemoryAdded, Project, Recorded, Seq};
-use claude_mem_projections::{Store, search::Kind};
+use claude_mem_projections::{
+    Store,
+    search::{Kind, Search},
+};
 use serde::Serialize;
 
 use super::set::{Document, EvalQuery, QuerySet};
 use crate::commands::index::embed;
 use claude_mem_core::{app::App, failure::Failure, paths::Paths, progress::Progress};
 use claude_mem_memory::{
-    search::{ProjectScope, SearchRequest, search},
+    search::{ProjectScope, search},
     semantic::Depth,
 };
 
@@ -55,15 +58,15 @@ pub(super) fn measure(
     let progress = Progress::items("searching", set.queries.len());
     for query in &set.queries {
         progress.advance(1);
-        let request = SearchRequest {
+        let request = Search {
             query: query.text.clone(),
             kinds: vec![Kind::Observation],
-            scope: ProjectScope::Named(key(&query.corpus)),
+            project: Some(key(&query.corpus)),
             limit: HITS,
-            ..SearchRequest::default()
+            ..Search::default()
         };
         let began = Instant::now();
-        let found = search(&app, &store, &request)?.results;
+        let found = search(&app, &store, ProjectScope::Requested, &request)?.results;
         times.push(began.elapsed().as_secs_f64() * 1e3);
         let answers = found.hits.iter().map(|hit| &set.documents[hit.name.id as usize - 1].id);
         for (sum, figure) in sums.iter_mut().zip(grade(query, answers)) {

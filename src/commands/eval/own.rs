@@ -4,7 +4,7 @@ use std::{collections::HashMap, process::Command};
 
 use claude_mem_projections::{
     FetchedAfter, Store,
-    details::{MemoryBody, MemoryDetails},
+    details::{MemoryBody, MemoryDetails, ObservationBody},
     search::{Kind, MemoryId, Order, Search},
 };
 
@@ -47,7 +47,9 @@ fn all(store: &Store, kind: Kind, project: Option<String>) -> Result<Vec<MemoryD
 fn titles(memories: &[MemoryDetails]) -> QuerySet {
     let mut set = QuerySet { name: "titles".into(), ..QuerySet::default() };
     for memory in memories {
-        let MemoryBody::Observation { title: Some(title), .. } = &memory.body else { continue };
+        let Some(ObservationBody { title: Some(title), .. }) = memory.body.observation() else {
+            continue;
+        };
         let text = text(&memory.body, true);
         if !text.trim().is_empty() {
             set.add(memory, "", &text, [title.as_str()]);
@@ -59,7 +61,8 @@ fn titles(memories: &[MemoryDetails]) -> QuerySet {
 fn facts(memories: &[MemoryDetails]) -> QuerySet {
     let mut set = QuerySet { name: "facts".into(), ..QuerySet::default() };
     for memory in memories {
-        let MemoryBody::Observation { title: Some(title), facts, .. } = &memory.body else {
+        let Some(ObservationBody { title: Some(title), facts, .. }) = memory.body.observation()
+        else {
             continue;
         };
         set.add(memory, title, &text(&memory.body, false), facts.iter().map(String::as_str));
@@ -75,9 +78,9 @@ fn prompts(memories: &[MemoryDetails], fetched: &[FetchedAfter]) -> QuerySet {
     }
     let mut corpora = HashMap::new();
     for memory in memories {
-        let MemoryBody::Observation { title, .. } = &memory.body else { continue };
+        let Some(body) = memory.body.observation() else { continue };
         corpora.insert(memory.name.id, memory.project.clone());
-        set.add(memory, title.as_deref().unwrap_or_default(), &text(&memory.body, true), []);
+        set.add(memory, body.title.as_deref().unwrap_or_default(), &text(&memory.body, true), []);
     }
     for FetchedAfter { prompt, observations } in fetched {
         let Some(corpus) = observations.iter().find_map(|id| corpora.get(id)) else { continue };
@@ -121,28 +124,15 @@ impl QuerySet {
 /// The text of a memory without its title.
 fn text(body: &MemoryBody, with_facts: bool) -> String {
     match body {
-        MemoryBody::Observation {
-            subtitle, narrative, facts, files_read, files_modified, ..
-        } => {
-            let facts = facts.iter().filter(|_| with_facts);
-            let parts = subtitle
-                .iter()
-                .chain(narrative)
-                .chain(facts)
-                .chain(files_read)
-                .chain(files_modified);
+        MemoryBody::Observation(body) => {
+            let facts = body.facts.iter().filter(|_| with_facts);
+            let parts = body.subtitle.iter().chain(&body.narrative).chain(facts);
+            let parts = parts.chain(&body.files_read).chain(&body.files_modified);
             parts.map(String::as_str).collect::<Vec<_>>().join("\n")
         }
-        MemoryBody::Summary {
-            request,
-            investigated,
-            learned,
-            completed,
-            next_steps,
-            notes,
-            ..
-        } => {
-            let parts = [request, investigated, learned, completed, next_steps, notes];
+        MemoryBody::Summary(body) => {
+            let request = [&body.request, &body.investigated, &body.learned];
+            let parts = request.into_iter().chain([&body.completed, &body.next_steps, &body.notes]);
             parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join("\n")
         }
         MemoryBody::Prompt { text } => text.clone().unwrap_or_default(),
@@ -183,7 +173,7 @@ fn sessions(memories: &[MemoryDetails]) -> Vec<Session> {
         let session = &mut sessions[known];
         session.began = session.began.min(at);
         session.ended = session.ended.max(at);
-        if let MemoryBody::Observation { title: Some(title), .. } = &memory.body {
+        if let Some(title) = memory.body.observation().and_then(|body| body.title.as_ref()) {
             session.document.text.push_str(title);
             session.document.text.push('\n');
         }

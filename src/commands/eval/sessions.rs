@@ -13,7 +13,7 @@ use claude_mem_events::{EventLog, Id};
 use claude_mem_log::Options;
 use claude_mem_projections::{
     Store,
-    search::{Kind, MemoryId},
+    search::{Kind, MemoryId, Search},
 };
 use jiff::{SignedDuration, civil::DateTime, tz::TimeZone};
 use regex::Regex;
@@ -36,7 +36,7 @@ use claude_mem_memory::{
     context::{ContextMoment, Recipient, Request, compose, for_prompt, rank_by_meaning},
     memory_json::DetailsJson,
     resolve,
-    search::{ProjectScope, SearchRequest, search},
+    search::{ProjectScope, search},
     semantic::Depth,
     store,
 };
@@ -139,21 +139,19 @@ impl Sessions {
 
     /// The label of a session's project.
     pub(super) fn project_of(&self, session: &str) -> Result<Option<String>, Failure> {
-        let request =
-            SearchRequest { session: Some(session.into()), limit: 1, ..SearchRequest::default() };
-        let found = search(&self.app, &self.store, &request)?.results;
+        let request = Search { session: Some(session.into()), limit: 1, ..Search::default() };
+        let found = search(&self.app, &self.store, ProjectScope::Requested, &request)?.results;
         Ok(found.hits.into_iter().next().map(|hit| hit.project))
     }
 
     /// Observations and summaries of a session.
     pub(super) fn rows_of_session(&self, session: &str) -> Result<Vec<Row>, Failure> {
-        self.rows(&SearchRequest { session: Some(session.into()), ..distilled_rows(1000) })
+        self.rows(&Search { session: Some(session.into()), ..distilled_rows(1000) })
     }
 
     /// Observations and summaries of a project.
     pub(super) fn rows_of_project(&self, project: &str) -> Result<Vec<Row>, Failure> {
-        let scope = ProjectScope::Named(project.into());
-        self.rows(&SearchRequest { scope, ..distilled_rows(1_000_000) })
+        self.rows(&Search { project: Some(project.into()), ..distilled_rows(1_000_000) })
     }
 
     /// The text of everything that a search finds at that time.
@@ -164,18 +162,18 @@ impl Sessions {
         query: &str,
         limit: usize,
     ) -> Result<String, Failure> {
-        let rows = self.rows(&SearchRequest {
+        let rows = self.rows(&Search {
             query: query.into(),
-            scope: ProjectScope::Named(project.into()),
-            until: Some(until.clone()),
+            project: Some(project.into()),
+            until_us: Some(self.microseconds(until)),
             limit,
-            ..SearchRequest::default()
+            ..Search::default()
         })?;
         Ok(rows.into_iter().map(|row| row.text).collect::<Vec<_>>().join("\n"))
     }
 
-    fn rows(&self, request: &SearchRequest) -> Result<Vec<Row>, Failure> {
-        let found = search(&self.app, &self.store, request)?.results;
+    fn rows(&self, request: &Search) -> Result<Vec<Row>, Failure> {
+        let found = search(&self.app, &self.store, ProjectScope::Requested, request)?.results;
         let names: Vec<MemoryId> = found.hits.iter().map(|hit| hit.name).collect();
         let mut rows = Vec::new();
         for details in self.store.details(&names)? {
@@ -237,12 +235,8 @@ impl Sessions {
     }
 }
 
-fn distilled_rows(limit: usize) -> SearchRequest {
-    SearchRequest {
-        kinds: vec![Kind::Observation, Kind::Summary],
-        limit,
-        ..SearchRequest::default()
-    }
+fn distilled_rows(limit: usize) -> Search {
+    Search { kinds: vec![Kind::Observation, Kind::Summary], limit, ..Search::default() }
 }
 
 /// Every scalar on a line of its own.

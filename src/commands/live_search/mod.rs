@@ -14,7 +14,7 @@ use std::{
 use claude_mem_projections::{
     Store,
     details::MemoryDetails,
-    search::{Hit, MemoryId, Query, SearchResults},
+    search::{Hit, MemoryId, Query, Search, SearchResults},
 };
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use screen::{Frame, Screen};
@@ -32,7 +32,7 @@ use claude_mem_core::{
     wrap::{width, wrap},
 };
 use claude_mem_memory::{
-    search::{SearchRequest, matches, search},
+    search::{ProjectScope, matches, search},
     store,
 };
 
@@ -164,13 +164,9 @@ impl<'a> LiveSearch<'a> {
     }
 
     fn search(&self, is_typing: bool) -> Result<SearchResults, Failure> {
-        let request = SearchRequest {
-            query: self.query.clone(),
-            is_typing,
-            limit: HITS_MAX,
-            ..SearchRequest::default()
-        };
-        Ok(search(self.app, self.store, &request)?.results)
+        let request =
+            Search { query: self.query.clone(), is_typing, limit: HITS_MAX, ..Search::default() };
+        Ok(search(self.app, self.store, ProjectScope::Requested, &request)?.results)
     }
 
     fn hit(&self) -> Option<&Hit> {

@@ -3,9 +3,7 @@
 use claude_mem_capture::ContextMax;
 use claude_mem_core::{clock, safe_text::clean};
 use claude_mem_events::ObservationRef;
-use claude_mem_projections::{
-    ListRow, Result, Store, details::MemoryBody, search::words_in_common,
-};
+use claude_mem_projections::{ListRow, Result, Store, search::words_in_common};
 use jiff::tz::TimeZone;
 
 use super::text::{Budget, clipped, day, harmless, tokens};
@@ -136,14 +134,11 @@ impl Recipient<'_> {
 }
 
 fn memory(row: &ListRow, zone: &TimeZone, subject: &str, chars_max: usize) -> String {
-    let MemoryBody::Observation { type_, title, narrative, facts, files_modified, .. } = &row.body
-    else {
-        return String::new();
-    };
+    let Some(body) = row.body.observation() else { return String::new() };
     let mut parts: Vec<&str> = Vec::new();
-    parts.extend(title.as_deref());
-    let narrated = narrative.iter().flat_map(|text| sentences(text));
-    for text in facts.iter().map(String::as_str).chain(narrated) {
+    parts.extend(body.title.as_deref());
+    let narrated = body.narrative.iter().flat_map(|text| sentences(text));
+    for text in body.facts.iter().map(String::as_str).chain(narrated) {
         let start = text.trim_end_matches(['.', '!', ':', '。']);
         if parts.iter().any(|part| part.contains(start)) {
             continue;
@@ -154,12 +149,13 @@ fn memory(row: &ListRow, zone: &TimeZone, subject: &str, chars_max: usize) -> St
             None => parts.push(text),
         }
     }
-    let kind = type_.as_deref().unwrap_or("note");
+    let kind = body.type_.as_deref().unwrap_or("note");
     let head = format!("#{} ({}, {kind}) ", row.name.id, day(row.at_us, zone));
     let room = chars_max.saturating_sub(head.chars().count());
     let text = excerpt(&parts, subject, room);
     let mut files = String::new();
-    for file in files_modified.iter().filter(|file| !text.contains(file.as_str())).take(FILES_MAX) {
+    let missing = body.files_modified.iter().filter(|file| !text.contains(file.as_str()));
+    for file in missing.take(FILES_MAX) {
         let between = if files.is_empty() { "\nFiles: " } else { ", " };
         files.push_str(between);
         files.push_str(file);

@@ -6,7 +6,7 @@ use claude_mem_core::{
     os,
     settings::{Settings, table::CONTEXT_FILE_TOKENS_MAX},
 };
-use claude_mem_projections::{FileQuery, ListRow, Result, Store, details::MemoryBody};
+use claude_mem_projections::{FileQuery, ListRow, Result, Store};
 
 use super::added::{AddedContext, Recipient};
 
@@ -86,20 +86,14 @@ fn file_name(path: &str) -> &str {
 
 /// Number of files of a memory.
 fn files(row: &ListRow) -> usize {
-    match &row.body {
-        MemoryBody::Observation { files_read, files_modified, .. } => {
-            files_read.len() + files_modified.len()
-        }
-        _ => 0,
-    }
+    row.body.observation().map_or(0, |body| body.files_read.len() + body.files_modified.len())
 }
 
 /// Whether the text of a memory names the file.
 fn is_named(row: &ListRow, file: &str) -> bool {
-    let MemoryBody::Observation { title, subtitle, narrative, facts, .. } = &row.body else {
-        return false;
-    };
-    let texts = [title, subtitle, narrative].into_iter().flatten().chain(facts);
+    let Some(body) = row.body.observation() else { return false };
+    let texts = [&body.title, &body.subtitle, &body.narrative];
+    let texts = texts.into_iter().flatten().chain(&body.facts);
     texts.into_iter().any(|text| text.contains(file))
 }
 

@@ -115,8 +115,8 @@ pub(super) fn similarity(one: &[f32], other: &[f32], center: &[f32]) -> f32 {
 
 fn title(body: MemoryBody) -> String {
     let text = match body {
-        MemoryBody::Observation { title, narrative, .. } => title.or(narrative),
-        MemoryBody::Summary { request, completed, .. } => request.or(completed),
+        MemoryBody::Observation(body) => body.title.or(body.narrative),
+        MemoryBody::Summary(body) => body.request.or(body.completed),
         MemoryBody::Prompt { text } => text,
     };
     text.unwrap_or_default().lines().next().unwrap_or_default().into()

@@ -1,7 +1,10 @@
 //! Memories and sessions as JSON. Field names follow the TypeScript claude-mem.
 
 use claude_mem_memory::memory_json::MarksJson;
-use claude_mem_projections::{ListRow, SessionView, details::MemoryBody};
+use claude_mem_projections::{
+    ListRow, SessionView,
+    details::{MemoryBody, ObservationBody, SummaryBody},
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -49,16 +52,8 @@ pub(super) struct Origin {
 pub(super) struct Observation {
     #[serde(flatten)]
     head: Head,
-    /// Such as `bugfix`.
-    #[serde(rename = "type")]
-    type_: Option<String>,
-    title: Option<String>,
-    subtitle: Option<String>,
-    narrative: Option<String>,
-    facts: Vec<String>,
-    concepts: Vec<String>,
-    files_read: Vec<String>,
-    files_modified: Vec<String>,
+    #[serde(flatten)]
+    body: ObservationBody,
     /// Type of the subagent that did the work.
     agent_type: Option<String>,
     #[serde(flatten)]
@@ -72,14 +67,8 @@ pub(super) struct Observation {
 pub(super) struct Summary {
     #[serde(flatten)]
     head: Head,
-    request: Option<String>,
-    investigated: Option<String>,
-    learned: Option<String>,
-    completed: Option<String>,
-    next_steps: Option<String>,
-    notes: Option<String>,
-    files_read: Vec<String>,
-    files_edited: Vec<String>,
+    #[serde(flatten)]
+    body: SummaryBody,
     #[serde(flatten)]
     made: Origin,
 }
@@ -135,50 +124,10 @@ impl From<ListRow> for Item {
             is_superseded: listed.is_superseded,
         };
         match body {
-            MemoryBody::Observation {
-                type_,
-                title,
-                subtitle,
-                narrative,
-                facts,
-                concepts,
-                files_read,
-                files_modified,
-            } => Self::Observation(Observation {
-                head,
-                type_,
-                title,
-                subtitle,
-                narrative,
-                facts,
-                concepts,
-                files_read,
-                files_modified,
-                agent_type,
-                made,
-                marks: marks.into(),
-            }),
-            MemoryBody::Summary {
-                request,
-                investigated,
-                learned,
-                completed,
-                next_steps,
-                notes,
-                files_read,
-                files_edited,
-            } => Self::Summary(Summary {
-                head,
-                request,
-                investigated,
-                learned,
-                completed,
-                next_steps,
-                notes,
-                files_read,
-                files_edited,
-                made,
-            }),
+            MemoryBody::Observation(body) => {
+                Self::Observation(Observation { head, body, agent_type, made, marks: marks.into() })
+            }
+            MemoryBody::Summary(body) => Self::Summary(Summary { head, body, made }),
             MemoryBody::Prompt { text } => {
                 Self::Prompt(Prompt { head, prompt_text: text.unwrap_or_default() })
             }

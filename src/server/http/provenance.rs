@@ -7,7 +7,7 @@ use claude_mem_events::{Event, Seq};
 use claude_mem_log::Log;
 use claude_mem_projections::{
     Store,
-    details::{MemoryBody, MemoryDetails, SourceEvent},
+    details::{MemoryBody, MemoryDetails, ObservationBody, SourceEvent, SummaryBody},
     local_seq,
     search::{Kind, MemoryId},
 };
@@ -217,8 +217,8 @@ fn to_provenance(store: &Store, app: &App, details: MemoryDetails) -> Result<Pro
         }),
     };
     let files = match &details.body {
-        MemoryBody::Observation { files_read, files_modified: files, .. }
-        | MemoryBody::Summary { files_read, files_edited: files, .. } => {
+        MemoryBody::Observation(ObservationBody { files_read, files_modified: files, .. })
+        | MemoryBody::Summary(SummaryBody { files_read, files_edited: files, .. }) => {
             files_read.iter().chain(files).cloned().collect()
         }
         MemoryBody::Prompt { .. } => Vec::new(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{Json, extract::State};
 use claude_mem_projections::{
     Store,
-    search::{Hit, Kind, Order},
+    search::{Hit, Kind, Order, Search},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -22,7 +22,7 @@ use crate::hit_table::{DayLayout, hit_table};
 use claude_mem_core::app::App;
 use claude_mem_memory::{
     memory_json::HitJson,
-    search::{ProjectScope, SearchRequest, kinds_and_types, search},
+    search::{ProjectScope, kinds_and_types, search},
     semantic::Ranking,
 };
 
@@ -170,8 +170,8 @@ fn find(
 ) -> Result<Results, ApiError> {
     let is_text = params.format.as_deref() == Some("text");
     let has_rows = params.rows.unwrap_or(true) && !is_text;
-    let request = request(params, kinds)?;
-    let response = search(app, store, &request)?;
+    let request = request(app, params, kinds)?;
+    let response = search(app, store, ProjectScope::Requested, &request)?;
     let found = response.results;
     let mut results = Results {
         query: request.query,
@@ -201,7 +201,8 @@ fn find(
     Ok(results)
 }
 
-fn request(params: SearchParams, kinds: &[Kind]) -> Result<SearchRequest, ApiError> {
+fn request(app: &App, params: SearchParams, kinds: &[Kind]) -> Result<Search, ApiError> {
+    let now = app.clock.now();
     let types = list(params.obs_type.as_deref());
     let (named, types) = kinds_and_types(list(params.type_.as_deref()), types);
     let mut files = list(params.files.as_deref());
@@ -212,16 +213,16 @@ fn request(params: SearchParams, kinds: &[Kind]) -> Result<SearchRequest, ApiErr
         "date_asc" => Order::Oldest,
         _ => return Err(ApiError::bad("`orderBy` must be `relevance`, `date_desc` or `date_asc`")),
     };
-    Ok(SearchRequest {
+    Ok(Search {
         query: params.query.unwrap_or_default(),
         is_typing: params.typing.unwrap_or_default(),
-        scope: ProjectScope::named_or(given(params.project), ProjectScope::All),
+        project: given(params.project),
         kinds: if named.is_empty() { kinds.to_vec() } else { named },
         types,
         concepts: list(params.concepts.as_deref()),
         files,
-        since: time("dateStart", params.date_start.as_deref())?,
-        until: time("dateEnd", params.date_end.as_deref())?,
+        since_us: time("dateStart", params.date_start.as_deref())?.map(|when| when.start_us(now)),
+        until_us: time("dateEnd", params.date_end.as_deref())?.map(|when| when.end_us(now)),
         session: given(params.session),
         host: params.host,
         client: given(params.client),

@@ -92,41 +92,24 @@ fn written(details: &MemoryDetails) -> String {
         }
     };
     match &details.body {
-        MemoryBody::Observation {
-            subtitle,
-            narrative,
-            facts,
-            concepts,
-            files_read,
-            files_modified,
-            ..
-        } => {
-            line("", subtitle);
-            line("", narrative);
-            for fact in facts {
+        MemoryBody::Observation(body) => {
+            line("", &body.subtitle);
+            line("", &body.narrative);
+            for fact in &body.facts {
                 let _ = writeln!(text, "- {fact}");
             }
-            list(&mut text, "concepts", concepts);
-            list(&mut text, "files read", files_read);
-            list(&mut text, "files modified", files_modified);
+            list(&mut text, "concepts", &body.concepts);
+            list(&mut text, "files read", &body.files_read);
+            list(&mut text, "files modified", &body.files_modified);
         }
-        MemoryBody::Summary {
-            request: _,
-            investigated,
-            learned,
-            completed,
-            next_steps,
-            notes,
-            files_read,
-            files_edited,
-        } => {
-            line("investigated", investigated);
-            line("learned", learned);
-            line("completed", completed);
-            line("next steps", next_steps);
-            line("notes", notes);
-            list(&mut text, "files read", files_read);
-            list(&mut text, "files edited", files_edited);
+        MemoryBody::Summary(body) => {
+            line("investigated", &body.investigated);
+            line("learned", &body.learned);
+            line("completed", &body.completed);
+            line("next steps", &body.next_steps);
+            line("notes", &body.notes);
+            list(&mut text, "files read", &body.files_read);
+            list(&mut text, "files edited", &body.files_edited);
         }
         MemoryBody::Prompt { text: prompt } => line("", prompt),
     }
@@ -137,10 +120,10 @@ fn written(details: &MemoryDetails) -> String {
 /// `# 12 bugfix: title`, then time and project.
 fn heading(details: &MemoryDetails) -> String {
     let (kind, title) = match &details.body {
-        MemoryBody::Observation { type_, title, .. } => {
-            (type_.as_deref().unwrap_or("observation"), title.as_deref())
+        MemoryBody::Observation(body) => {
+            (body.type_.as_deref().unwrap_or("observation"), body.title.as_deref())
         }
-        MemoryBody::Summary { request, .. } => ("summary", request.as_deref()),
+        MemoryBody::Summary(body) => ("summary", body.request.as_deref()),
         MemoryBody::Prompt { .. } => ("prompt", None),
     };
     let mut text = format!("# {} {kind}", details.name);

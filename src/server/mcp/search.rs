@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use claude_mem_projections::search::{Order, SearchResults};
+use claude_mem_projections::search::{Order, Search, SearchResults};
 
 use super::{
     Server,
@@ -12,10 +12,11 @@ use super::{
 use crate::hit_table::{DayLayout, cell, hit_table};
 use claude_mem_core::{failure::Failure, time_arg::When};
 use claude_mem_memory::{
-    search::{ProjectScope, SearchRequest, kinds_and_types, matches, search},
+    search::{ProjectScope, kinds_and_types, matches, search},
     semantic::Ranking,
     store,
 };
+use jiff::Timestamp;
 
 /// All projects, as `project`.
 pub(super) const EVERYWHERE: &str = "*";
@@ -83,8 +84,12 @@ pub(super) static TOOL: Tool = Tool {
 
 fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure> {
     let store = store::read_folded(server.app)?;
-    let request = request(arguments)?;
-    let found = search(server.app, &store, &request)?;
+    let request = request(arguments, server.app.clock.now())?;
+    let scope = match arguments.text("project") {
+        None => ProjectScope::CurrentFirst,
+        Some(_) => ProjectScope::Requested,
+    };
+    let found = search(server.app, &store, scope, &request)?;
     let results = &found.results;
     let label = found.project.as_deref().unwrap_or("all projects");
     if results.hits.is_empty() {
@@ -113,21 +118,18 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
     Ok(text)
 }
 
-fn request(arguments: &Arguments) -> Result<SearchRequest, Failure> {
+fn request(arguments: &Arguments, now: Timestamp) -> Result<Search, Failure> {
     let (kinds, types) = kinds_and_types(arguments.list("type"), arguments.list("obs_type"));
-    Ok(SearchRequest {
+    Ok(Search {
         query: arguments.text("query").unwrap_or_default().into(),
         is_typing: false,
-        scope: match arguments.text("project") {
-            Some(EVERYWHERE) => ProjectScope::All,
-            name => ProjectScope::named_or(name.map(Into::into), ProjectScope::CurrentFirst),
-        },
+        project: arguments.text("project").filter(|name| *name != EVERYWHERE).map(Into::into),
         kinds,
         types,
         concepts: arguments.list("concepts"),
         files: arguments.list("files"),
-        since: time(arguments, "dateStart")?,
-        until: time(arguments, "dateEnd")?,
+        since_us: time(arguments, "dateStart")?.map(|when| when.start_us(now)),
+        until_us: time(arguments, "dateEnd")?.map(|when| when.end_us(now)),
         session: arguments.text("session").map(Into::into),
         host: None,
         client: arguments.text("client").map(Into::into),
@@ -143,7 +145,7 @@ fn request(arguments: &Arguments) -> Result<SearchRequest, Failure> {
 }
 
 /// Number of matches, the range shown, and how to get the next page.
-fn heading(found: &SearchResults, search: &SearchRequest, label: &str) -> String {
+fn heading(found: &SearchResults, search: &Search, label: &str) -> String {
     let (first, last) = (search.offset + 1, search.offset + found.hits.len());
     let label = cell(label);
     if search.query.is_empty() {

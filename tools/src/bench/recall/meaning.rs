@@ -7,10 +7,13 @@ use super::{
 use crate::bench::{Figure, Outcome, Scratch, Settings, Verdict, report::show, vectors::Random};
 use claude_mem_core::{app::App, environment::Environment, paths::Paths};
 use claude_mem_memory::{
-    search::{SearchRequest, search},
+    search::{ProjectScope, search},
     semantic::{Ranking, key, open_model, windows},
 };
-use claude_mem_projections::{Store, search::Kind};
+use claude_mem_projections::{
+    Store,
+    search::{Kind, Search},
+};
 use claude_mem_vectors::{VectorWriter, Window, file};
 use std::time::Duration;
 
@@ -65,13 +68,14 @@ fn embed_at_random(app: &App, store: &Store) -> Outcome<()> {
 }
 
 fn find(app: &App, store: &Store, question: &Question) -> Outcome<Vec<i64>> {
-    let request = SearchRequest {
+    let request = Search {
         query: question.text.clone(),
         kinds: vec![Kind::Observation],
         limit: 10,
-        ..SearchRequest::default()
+        ..Search::default()
     };
-    let found = search(app, store, &request).map_err(|failure| failure.in_one_line())?;
+    let found = search(app, store, ProjectScope::Requested, &request);
+    let found = found.map_err(|failure| failure.in_one_line())?;
     assert_eq!(found.ranking, Ranking::WordsAndMeaning);
     Ok(found.results.hits.into_iter().map(|hit| hit.name.id).collect())
 }
