@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::memchr_small::{memchr, memchr2};
+use crate::byte_search::{memchr, memchr2};
 
 /// The result of reading a string.
 pub struct Read {

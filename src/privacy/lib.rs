@@ -9,7 +9,7 @@ mod clip;
 mod json;
 mod json_strings;
 mod long_strings;
-mod memchr_small;
+mod byte_search;
 mod personal;
 mod secrets;
 mod tags;

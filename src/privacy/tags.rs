@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use crate::{
-    memchr_small::{memchr, memchr2, memchr4},
+    byte_search::{memchr, memchr2, memchr4},
     work,
 };
 

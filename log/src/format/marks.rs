@@ -1,6 +1,6 @@
 //! Small files next to the segments: `log.id`, `synced`, `suspect`.
 
-use super::{FORMAT, checksum, u32_at, u64_at};
+use super::{FORMAT, u32_at, u64_at};
 use crate::Id;
 
 /// How far the log is known to be on disk, as stored in `synced`.
@@ -21,7 +21,7 @@ impl Synced {
         let mut bytes = [0; Self::LEN];
         bytes[0..8].copy_from_slice(&self.segment.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.bytes.to_le_bytes());
-        let crc = checksum::of_few(0, &bytes[..16]);
+        let crc = crc32fast::hash(&bytes[..16]);
         bytes[16..20].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
@@ -29,7 +29,7 @@ impl Synced {
     /// Decodes the file; `None` if it is damaged.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..Self::LEN)?;
-        (checksum::of_few(0, &bytes[..16]) == u32_at(bytes, 16))
+        (crc32fast::hash(&bytes[..16]) == u32_at(bytes, 16))
             .then(|| Self { segment: u64_at(bytes, 0), bytes: u64_at(bytes, 8) })
     }
 }
@@ -37,7 +37,7 @@ impl Synced {
 /// The text of `log.id`.
 pub fn encode_log_id(log_id: [u8; 16]) -> String {
     let digits: String = log_id.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("claude-mem log {FORMAT} {digits} {:08x}\n", checksum::of_few(0, &log_id))
+    format!("claude-mem log {FORMAT} {digits} {:08x}\n", crc32fast::hash(&log_id))
 }
 
 /// Decodes `log.id`; `None` if it is damaged.
@@ -46,7 +46,7 @@ pub fn decode_log_id(text: &[u8]) -> Option<[u8; 16]> {
     let mut words = text.strip_prefix("claude-mem log ")?.split_whitespace().skip(1);
     let log_id = *Id::parse(words.next()?)?.as_bytes();
     let crc = u32::from_str_radix(words.next()?, 16).ok()?;
-    (crc == checksum::of_few(0, &log_id)).then_some(log_id)
+    (crc == crc32fast::hash(&log_id)).then_some(log_id)
 }
 
 #[cfg(test)]

@@ -118,7 +118,6 @@
 //!    `synced` says has lost its end.
 //! 6. An id seen before in the same segment is the same record, and is given once.
 
-mod checksum;
 mod marks;
 mod seal;
 
@@ -198,7 +197,7 @@ impl SegmentHeader {
         bytes[40..48].copy_from_slice(&self.created_us.to_le_bytes());
         bytes[48..56].copy_from_slice(&self.bytes_before.to_le_bytes());
         bytes[56..60].copy_from_slice(&self.salt().to_le_bytes());
-        let crc = checksum::of_few(0, &bytes[..60]);
+        let crc = crc32fast::hash(&bytes[..60]);
         bytes[60..64].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
@@ -207,7 +206,7 @@ impl SegmentHeader {
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..SEGMENT_HEADER_LEN)?;
         let whole =
-            bytes[0..8] == SEGMENT_MAGIC && checksum::of_few(0, &bytes[..60]) == u32_at(bytes, 60);
+            bytes[0..8] == SEGMENT_MAGIC && crc32fast::hash(&bytes[..60]) == u32_at(bytes, 60);
         whole.then(|| Self {
             format: u16_at(bytes, 8),
             min_reader: u16_at(bytes, 10),
@@ -225,9 +224,19 @@ pub fn segment_name(number: u64, number_last: u64, generation: u32) -> String {
     format!("{number:016x}{last}.g{generation:02}.seg")
 }
 
+/// The checksum of `parts`, concatenated, continuing from `initial`.
+#[inline]
+fn crc(initial: u32, parts: &[&[u8]]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new_with_initial(initial);
+    for part in parts {
+        hasher.update(part);
+    }
+    hasher.finalize()
+}
+
 /// What the header checksums of a segment's frames start from.
 pub fn salt(log_id: [u8; 16], number: u64) -> u32 {
-    checksum::of_parts(0, &[&log_id, &number.to_le_bytes()])
+    crc(0, &[&log_id, &number.to_le_bytes()])
 }
 
 /// The head of a frame, found whole.
@@ -256,10 +265,7 @@ impl FrameHeader {
         if bytes[0..4] != FRAME_MAGIC {
             return None;
         }
-        // A reader checks a million of these, and crc32fast is faster for them.
-        let mut hasher = crc32fast::Hasher::new_with_initial(salt);
-        hasher.update(&bytes[..36]);
-        let whole = hasher.finalize() == u32_at(bytes, 36);
+        let whole = crc(salt, &[&bytes[..36]]) == u32_at(bytes, 36);
         let len = u32_at(bytes, 4) as usize;
         (whole && len <= FRAME_PAYLOAD_MAX).then(|| Self {
             len,
@@ -324,8 +330,8 @@ pub fn encode_frame(fields: FrameFields, parts: &[&[u8]], salt: u32, out: &mut V
     out.extend_from_slice(&fields.schema.to_le_bytes());
     out.extend_from_slice(&[fields.codec, fields.flags, 0, 0]);
     out.extend_from_slice(fields.id.as_bytes());
-    out.extend_from_slice(&checksum::of_parts(0, parts).to_le_bytes());
-    let header_crc = checksum::of_few(salt, &out[start..start + 36]);
+    out.extend_from_slice(&crc(0, parts).to_le_bytes());
+    let header_crc = crc(salt, &[&out[start..start + 36]]);
     out.extend_from_slice(&header_crc.to_le_bytes());
     for part in parts {
         out.extend_from_slice(part);

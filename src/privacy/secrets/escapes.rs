@@ -4,7 +4,7 @@
 //! byte. Secrets found in it are removed from the original, whose other escapes stay.
 
 use super::next;
-use crate::{memchr_small::memchr2, write_placeholder};
+use crate::{byte_search::memchr2, write_placeholder};
 
 const ESCAPE: u8 = 0x1b;
 

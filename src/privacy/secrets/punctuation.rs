@@ -1,7 +1,7 @@
 //! Punctuation between a name and its value: operators, spaces, quotation marks, tags.
 
 use super::rules::run;
-use crate::memchr_small::memchr2;
+use crate::byte_search::memchr2;
 
 /// The start of unparsed text in XML, and its end.
 const CDATA: &[u8] = b"<![CDATA[";

@@ -11,7 +11,7 @@ use super::{
     rules::{alphanumeric, base64, hex, percent_encoded, run, starts_word, word},
     values,
 };
-use crate::memchr_small::{memchr, memchr2};
+use crate::byte_search::{memchr, memchr2};
 
 /// How much of a URL is searched for a password.
 const URL_BYTES_MAX: usize = 256;
