@@ -1,4 +1,5 @@
-//! Makes a log like the one in `tests/fixtures/v1`: `cargo run -p claude-mem-log --example make_golden_log -- DIRECTORY`.
+//! Makes a log like the one in `tests/fixtures/v1`: `cargo run -p claude-mem-log --example
+//! make_golden_log -- DIRECTORY`.
 //!
 //! Running it again makes other files, because ids of seals and of the log are random.
 #![expect(clippy::unwrap_used, reason = "a panic is read by the developer who runs it")]

@@ -8,8 +8,8 @@ use claude_mem_log::{
 };
 use std::io;
 
-/// Reads `data` (a salt, then a segment without its header) to the end. Each step must be what the rules say,
-/// worked out slowly, whether all bytes are at hand or only as many as were asked for.
+/// Reads `data` (a salt, then a segment without its header) to the end. Each step must be what the
+/// rules say, worked out slowly, whether all bytes are at hand or only as many as were asked for.
 pub fn scan(data: &[u8]) {
     let Some((salt, bytes)) = data.split_first_chunk::<4>() else { return };
     let salt = u32::from_le_bytes(*salt);

@@ -79,7 +79,7 @@ pub trait File: Debug + Send + Sync {
 pub struct AppendResult {
     /// Number of bytes written.
     pub bytes: usize,
-    /// The end of the file behind them.
+    /// The end of the file after these bytes.
     pub end: u64,
 }
 

@@ -6,7 +6,8 @@ use crate::system;
 
 /// Identity of a record: a version 7 UUID whose time part is kept to the microsecond.
 ///
-/// The time is a label for people and for `--since`. It never decides order: that is [`Seq`](crate::Seq).
+/// The time is a label for people and for `--since`. It never decides order: that is
+/// [`Seq`](crate::Seq).
 // Aligned, because frame headers are copied often while reading, and unaligned copies are slow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(align(8))]

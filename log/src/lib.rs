@@ -1,38 +1,40 @@
-//! An append-only log of checksummed records, written by any number of processes at once, with no daemon.
+//! An append-only log of checksummed records. Any number of processes write to it at the same time,
+//! without a daemon.
 //!
-//! The log knows bytes, ids and disks. It never looks inside a payload, has no opinion on time, and
-//! depends on no runtime. [`mod@format`] is the disk format, byte by byte.
+//! The log deals with bytes, ids and disks. It does not interpret payloads, reads no clock, and needs
+//! no async runtime. [`mod@format`] is the disk format, byte by byte.
 //!
-//! - [`Appender`] adds records: one `write` each under a shared lock, so that a record is there, whole,
-//!   or not at all, and survives the death of any process once the call returns.
-//! - [`Log`] reads them: forwards, backwards, from a position or a time, and onwards as they come. Damage
-//!   is reported as a [`Gap`] and reading goes on behind it.
-//! - [`maintain()`] does what a hook has no time for: it seals full segments, merges what had to be spilled,
-//!   and sets space aside again. [`verify()`] reads everything and says what is whole.
-//! - [`Compactor`] rewrites complete segments without what is no longer needed. Records keep their places.
+//! - [`Appender`] appends each record with one `write` under a shared lock. Once the call returns, the
+//!   record survives the end of any process.
+//! - [`Log`] reads forwards, backwards, from a position or a time, and follows the end. Damage is
+//!   reported as a [`Gap`], and reading continues after it.
+//! - [`maintain()`] does the slow work that hooks skip: it seals full segments, merges spilled
+//!   records, and restores the reserve. [`verify()`] reads and checks everything.
+//! - [`Compactor`] rewrites complete segments without records that are no longer needed. The others
+//!   keep their positions.
 //!
 //! # What survives what
 //!
-//! | when this has happened | records survive |
+//! | event | what survives |
 //! |---|---|
-//! | [`append`](Appender::append) returned | the death of every process, at any moment |
-//! | [`sync`](Appender::sync) returned | the loss of power as well, also after an earlier sync failed and the disk forgot what it was given |
-//! | [`append`](Appender::append) failed | the record may or may not be there: bytes written before the failure are not removed. The same [`Id`] appended again may be given twice |
-//! | a process is killed within a call | all records acknowledged before; the one under way is whole or a [`Gap`] |
+//! | [`append`](Appender::append) returned | the end of every process, at any moment |
+//! | [`sync`](Appender::sync) returned | also a power loss, even if an earlier sync failed and the disk lost the data |
+//! | [`append`](Appender::append) failed | the record may or may not exist: bytes written before the failure are not removed. The same [`Id`] appended again may be returned twice |
+//! | a process is killed within a call | all acknowledged records; the one in progress is intact or a [`Gap`] |
 //! | a bit flips | all but at most one, and that one is reported |
 //! | a sector is lost, or written elsewhere | all that have no byte in it |
 //! | a segment's header, seal, `log.id` or `synced` is damaged | all |
 //! | a segment is cut short | all before the cut; the loss is reported if the segment was rolled or synced |
-//! | a segment file is gone | all others; the loss is reported if one behind it is there or was synced |
-//! | the disk is full | all acknowledged before; a reserve lets the last ones in |
+//! | a segment file is missing | all others; the loss is reported if a later one exists or was synced |
+//! | the disk is full | all acknowledged records; the reserve has space for the last ones |
 //! | a process that holds the lock is stopped | all: appends go to `spill/` after [`lock_wait_max`](Options::lock_wait_max) |
-//! | a compactor is killed at any point, or fails | all, each once and in its place |
+//! | a compactor is killed at any point, or fails | all, each once and at its position |
 //! | the directory is removed | none of the old ones; the next append begins a new log |
 //!
-//! Not covered: damage to both `log.id` and every segment header, which between them hold the salt.
+//! Not covered: damage to both `log.id` and every segment header, which together contain the salt.
 //!
-//! The tests in `tests/campaigns` hold it to that: every bit, every length and every sector of a golden log,
-//! a loss of power and a failure at every call on a simulated disk, and a storm of killed processes.
+//! `tests/campaigns` proves this table: every bit, length and sector of a golden log damaged, power
+//! loss and failure at every call on a simulated disk, and hundreds of killed processes.
 //!
 //! ```
 //! use claude_mem_log::{Appender, Id, Item, Log, Options, Record};
@@ -88,10 +90,10 @@ pub use write::{
 
 use std::{fmt, sync::Arc, time::Duration};
 
-/// Where a record is: its place in the order of this log.
+/// The position of a record, which orders the log.
 ///
-/// The segment's number in the upper 32 bits and the offset in it in the lower 32, so that it fits one
-/// integer column and sorts as it should. It is kept through compaction; identity is the [`Id`].
+/// The upper 32 bits are the number of the segment, the lower 32 bits the offset in it. So it fits
+/// an integer column and sorts correctly. Compaction preserves it. The identity is the [`Id`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Seq(u64);
 
@@ -125,7 +127,7 @@ impl Seq {
         Self(raw)
     }
 
-    /// The first place behind this one.
+    /// The next position.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0 + 1)
@@ -156,19 +158,20 @@ pub struct Options {
     pub segment_bytes_max: u64,
     /// Payloads from this size on are compressed if that makes them at least an eighth smaller.
     ///
-    /// A hook is a new process and pays for zstd's first call, page faults included. Measured on hook input
-    /// (JSON with source code in it) on a busy machine: 44 µs for 2 KB, 60 µs for 4 KB, 76 µs for 8 KB and
-    /// 114 µs for 16 KB, where the append itself takes 12 µs. A kilobyte saved costs 50 µs at 2 KB, 31 µs at
-    /// 4 KB, 17 µs at 8 KB and 12 µs at 16 KB. So the many small records stay as fast as they can be, and
-    /// the few large ones shrink by more than half.
+    /// A hook is a new process and pays for zstd's first call, page faults included. Measured on
+    /// hook input (JSON with source code in it) on a busy machine: 44 µs for 2 KB, 60 µs for 4 KB,
+    /// 76 µs for 8 KB and 114 µs for 16 KB, where the append itself takes 12 µs. A kilobyte saved
+    /// costs 50 µs at 2 KB, 31 µs at 4 KB, 17 µs at 8 KB and 12 µs at 16 KB. So the many small
+    /// records stay as fast as they can be, and the few large ones shrink by more than half.
     pub compress_bytes_min: usize,
-    /// How long an append waits for the lock before it spills. Only a stopped roller can cause a wait.
+    /// How long an append waits for the lock before it spills. Only a stopped roller can cause a
+    /// wait.
     pub lock_wait_max: Duration,
     /// Space reserved for the last records before the disk is full.
     pub reserve_bytes: u64,
-    /// One entry of a segment's index for as many bytes.
+    /// Bytes of a segment per entry of its index.
     pub index_interval_bytes: u64,
-    /// When to write to a file of one's own.
+    /// When to write to a spill file of this process.
     pub spill: Spill,
     /// The disk; tests pass in one that fails.
     pub disk: Arc<dyn disk::Disk>,

@@ -42,7 +42,7 @@ pub enum ScanResult {
 }
 
 impl ScanResult {
-    /// Where reading continues behind what was found at `offset`; `None` at the end.
+    /// Where reading continues after what was found at `offset`; `None` at the end.
     pub fn end(&self, offset: u64) -> Option<u64> {
         match self {
             Self::Frame(header) => Some(offset + header.frame_len() as u64),
@@ -102,7 +102,7 @@ fn damaged_payload(
     let Some(next) = find_frame(source, offset + 1, salt)? else {
         return Ok(ScanResult::Tail { len: remaining(source, offset)?, header: Some(header) });
     };
-    // A frame right behind it means that all bytes of this one arrived, and changed later.
+    // A frame right after it means that all bytes of this one arrived, and changed later.
     let is_torn = next < end && !is_whole(source, end, salt)?;
     let reason = if is_torn { GapReason::TornWrite } else { GapReason::DamagedPayload };
     Ok(ScanResult::Gap { range: offset..next.min(end), reason, header: Some(header) })
@@ -125,7 +125,7 @@ fn resynchronise(source: &mut impl Source, offset: u64, salt: u32) -> io::Result
 /// would read the same bytes again after each false start.
 const SEARCH_BYTES_MIN: usize = 4 << 10;
 
-/// The first intact frame at `offset` or behind it.
+/// The first intact frame at `offset` or after it.
 fn find_frame(source: &mut impl Source, mut offset: u64, salt: u32) -> io::Result<Option<u64>> {
     loop {
         let window = source.window(offset, SEARCH_BYTES_MIN)?;

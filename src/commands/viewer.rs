@@ -85,7 +85,7 @@ const PAGES: [(&str, &str); 12] = [
     ("events", "/events"),
 ];
 
-/// The path of a page. It goes behind the secret of the link, where the page looks for it.
+/// The path of a page. In the link it follows the secret, where the page looks for it.
 fn path(page: &str) -> Result<String, Failure> {
     if page.starts_with('/') && !page.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Ok(page.to_owned());

@@ -66,7 +66,7 @@ fn wrap_line(line: &str, columns: usize, indent: usize) -> String {
             spaces += 1;
             continue;
         }
-        // A break right behind a bullet gains nothing.
+        // A break right after a bullet gains nothing.
         if taken + spaces > indent && has_word && taken + spaces + word_columns > columns {
             wrapped.push('\n');
             // A long word may fit if it starts further left.

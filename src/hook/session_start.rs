@@ -189,7 +189,7 @@ const FIRST: &str =
     "claude-mem: recording the first session of this project; the next one gets its memories";
 const NOTHING: &str = "claude-mem: no memories of this project yet";
 
-/// Whether the log behind `position` has an event of another session of the same project.
+/// Whether the log after `position` has an event of another session of the same project.
 fn is_known(log: &Log, position: Seq, begun: &Envelope) -> Result<bool, Error> {
     let mut reader = log.read_from(position);
     let mut bytes = 0;
@@ -232,7 +232,7 @@ const MEMORY_KINDS: [u16; 7] = [
     ProjectMerged::KIND,
 ];
 
-/// Whether the log has an event behind `position` that changes memory, or any event.
+/// Whether the log has an event after `position` that changes memory, or any event.
 fn is_behind(log: &Log, position: Seq, is_any: bool) -> Result<bool, Error> {
     let mut reader = log.read_from(position);
     let mut bytes = 0;

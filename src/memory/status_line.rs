@@ -11,7 +11,7 @@ use claude_mem_events::{Event, ObservationRef, Recorded, Seq, StopScope};
 use claude_mem_log::{Item, Log, Options};
 use claude_mem_projections::{Error, Store};
 
-/// How much of the log behind the index is read: about two milliseconds.
+/// How much of the log after the index is read: about two milliseconds.
 const LOOK_BYTES_MAX: usize = 2 << 20;
 
 /// What the line is about.
@@ -66,7 +66,7 @@ pub fn status_line(
     Ok(line)
 }
 
-/// Counts pending events behind `position`, and adds what the session was given there.
+/// Counts pending events after `position`, and adds what the session was given there.
 fn behind(
     log: &Log,
     position: Seq,

@@ -58,7 +58,7 @@ impl Envelope {
         codec::write(self, out)
     }
 
-    /// Decodes the envelope and returns the body behind it.
+    /// Decodes the envelope and returns the body after it.
     pub(crate) fn read(payload: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
         match payload.split_first() {
             Some((1, rest)) => {

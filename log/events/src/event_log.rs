@@ -187,7 +187,7 @@ pub struct EventReader {
 pub enum EventItem {
     /// An event.
     Event(Recorded),
-    /// Damage. Reading continues behind it.
+    /// Damage. Reading continues after it.
     Gap(Gap),
 }
 
@@ -214,7 +214,7 @@ impl EventReader {
         }))
     }
 
-    /// Continues with the event at `to`, or the first one behind it.
+    /// Continues with the event at `to`, or the first one after it.
     pub fn seek(&mut self, to: Seq) -> Result<(), Error> {
         self.reader.seek(to)
     }

@@ -161,8 +161,8 @@ macro_rules! events {
             }
 
             /// Deserializes the output of [`serialize_body`](Self::serialize_body) by the name of a
-            /// kind. Fields that an older version did not have get their default value. `None` for an
-            /// unknown kind or a newer version.
+            /// kind. Fields that an older version did not have get their default value. `None` for
+            /// an unknown kind or a newer version.
             pub fn deserialize_body<'de, D: Deserializer<'de>>(
                 name: &str,
                 version: u16,

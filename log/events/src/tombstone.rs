@@ -21,7 +21,7 @@ pub struct Tombstone {
     pub hash: Option<[u8; 32]>,
 }
 
-/// The first byte behind the envelope.
+/// The first byte after the envelope.
 const VERSION: u8 = 1;
 
 #[derive(Serialize, Deserialize)]

@@ -66,7 +66,8 @@ pub struct Head {
 
 /// Decides what happens to records.
 pub trait CompactionPolicy {
-    /// Whether the fate may be anything but [`RecordAction::Keep`]. Only then is the payload decompressed.
+    /// Whether the fate may be anything but [`RecordAction::Keep`]. Only then is the payload
+    /// decompressed.
     fn concerns(&mut self, head: &Head) -> bool;
 
     /// The fate of a record for which `concerns` returned true.

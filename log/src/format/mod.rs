@@ -1,12 +1,12 @@
 //! The disk format, byte by byte. Everything that knows an offset or a width is in this file.
 //!
-//! A log is a directory of *segments*. A segment is a 64-byte header, then *frames* one after another
-//! with nothing between them, then, once it is complete, one last frame that is its *seal*. Integers
-//! are little-endian and unsigned. Checksums are CRC-32 (IEEE, as in gzip). Format version 1:
+//! A log is a directory of *segments*. A segment has a 64-byte header, then *frames* without gaps
+//! between them. Once it is complete, the last frame is its *seal*. Integers are little-endian and
+//! unsigned. Checksums are CRC-32 (IEEE, as in gzip). This is format version 1.
 //!
 //! # Files
 //!
-//! | name | holds |
+//! | name | contents |
 //! |---|---|
 //! | `active.log` | the segment that is being appended to |
 //! | `NNNNNNNNNNNNNNNN.gGG.seg` | a segment no longer appended to: its number in 16 hexadecimal digits, its generation (00 as written, one more each time it is compacted) |
@@ -14,46 +14,47 @@
 //! | `compact.lock` | held during compaction |
 //! | `log.id` | the log's identity in text: `claude-mem log 1 <32 hex digits> <8 hex digits of crc32 of the 16 bytes>` |
 //! | `synced` | how far the log is known to be on disk: segment u64, bytes u64, crc32 of these 16 bytes |
-//! | `suspect` | there while records since the place in it (as in `synced`) may be missing on disk: a sync failed, and they are still to be written again |
+//! | `suspect` | exists while records after the position in it (as in `synced`) may be missing on disk: a sync failed, and they must be written again |
 //! | `reserve` | space reserved for the last records before the disk is full |
 //! | `spill/ID.seg` | records of one process that could not reach `active.log`; a segment numbered 0 |
-//! | `quarantine/NNNNNNNNNNNNNNNN-OFFSET` | damaged bytes, copied here, never removed from where they are |
-//! | `quarantine/spill-ID` | a spill file with damage in it; what was whole has been merged |
-//! | `*.tmp` | temporary files; irrelevant once their process is gone |
+//! | `quarantine/NNNNNNNNNNNNNNNN-OFFSET` | damaged bytes, copied here, never removed from the segment |
+//! | `quarantine/spill-ID` | a spill file with damage; its intact records have been merged |
+//! | `*.tmp` | temporary files; without meaning once their process has ended |
 //!
 //! # Segment header, 64 bytes
 //!
-//! | at | size | what |
+//! | offset | size | content |
 //! |---|---|---|
 //! | 0 | 8 | magic `F9 63 6D 6C 6F 67 0D 0A` |
 //! | 8 | 2 | format version that wrote it: 1 |
-//! | 10 | 2 | least format version that a reader must know: 1 |
+//! | 10 | 2 | lowest format version that a reader must support: 1 |
 //! | 12 | 4 | length of this header: 64; frames begin there |
 //! | 16 | 8 | number of the segment, from 1 |
 //! | 24 | 16 | id of the log |
-//! | 40 | 8 | when it was made, microseconds since 1970 |
-//! | 48 | 8 | bytes of the segment before when it was rolled; 0 if not known |
+//! | 40 | 8 | time of creation, microseconds since 1970 |
+//! | 48 | 8 | length of the previous segment when it was rolled; 0 if unknown |
 //! | 56 | 4 | salt: crc32 of the log's id and the segment's number (8 bytes) |
 //! | 60 | 4 | crc32 of bytes 0 to 59 |
 //!
-//! The salt can be worked out from the file's name and `log.id`, so a damaged header costs nothing. A header
-//! with another number than the file's name belongs elsewhere, and counts as damaged. `active.log` has the
-//! number that follows the last segment's if its header does not say. A compacted segment has the header of
-//! the one it was made of, a merged one that of the first.
+//! The salt follows from the file name and `log.id`, so no record is lost with a damaged header. A
+//! header whose number differs from the file name counts as damaged. If the header of `active.log`
+//! is damaged, its number is that of the last segment plus one. A compacted segment has the header
+//! of its original, a merged one that of its first segment.
 //!
-//! A file whose segments are all in a file of a later generation is *superseded*: it is not part of the log any
-//! more, and a compactor was killed before it took it away. A later generation is complete and on disk before
-//! it has its name, and keeps its name before an earlier one loses its own.
+//! A file is *superseded* if a file of a later generation contains all its segments. It is no longer
+//! part of the log: a compactor was killed before it deleted the file. A later generation is
+//! complete and synced before it gets its name, and its name is synced before an earlier generation
+//! is deleted.
 //!
 //! # Frame, 40 bytes and the payload
 //!
-//! | at | size | what |
+//! | offset | size | content |
 //! |---|---|---|
 //! | 0 | 4 | magic `F9 6D FE 63`: two of these bytes can never occur in UTF-8 |
 //! | 4 | 4 | length of the payload, at most 16 MiB + 64 |
 //! | 8 | 2 | kind; 0xFF00 and above are the log's own |
 //! | 10 | 2 | schema: version of that kind |
-//! | 12 | 1 | codec: how the payload is encoded; the log does not look |
+//! | 12 | 1 | codec: how the payload is encoded; not interpreted by the log |
 //! | 13 | 1 | flags: 1 = payload is one zstd frame, 2 = moved, 4 = tombstone, 8 = again |
 //! | 14 | 2 | zero |
 //! | 16 | 16 | id of the record |
@@ -61,21 +62,22 @@
 //! | 36 | 4 | crc32 of bytes 0 to 35, started from the segment's salt instead of 0 |
 //! | 40 | | payload |
 //!
-//! *Moved*: the payload is preceded by 8 bytes, the `seq` that the record had when it was first written
-//! (they count in the length and in the checksum, and stay outside the zstd frame). Compaction writes
-//! such frames; a frame of a compacted segment without the flag is at its original place. *Tombstone*: the
-//! payload was erased; the rest is chosen by the compacting program and often empty. *Again*: a sync
-//! failed, so the record was rewritten; the payload is preceded by 8 bytes, the `seq` of the original. If an
-//! intact frame with the same id is there, this one is skipped. A record that was rewritten and then moved has
-//! both, its own place before that of the original.
+//! - *Moved*: written by compaction. The payload is preceded by 8 bytes, the `seq` of the record
+//!   when it was first written. They count in the length and the checksum, and are outside the zstd
+//!   frame. A frame without this flag in a compacted segment is at its original position.
+//! - *Tombstone*: the payload was erased. The compacting program chooses what remains, often
+//!   nothing.
+//! - *Again*: a sync failed, so the record was written again. The payload is preceded by 8 bytes,
+//!   the `seq` of the original. Readers skip this frame if the original is intact. A record that
+//!   was written again and then moved has both numbers, its own first.
 //!
-//! There is no padding, so a reader needs no rule to skip zeros, and no checksum covers more than one frame, so a
-//! damaged frame affects no other. A frame of another segment quoted in a payload has another salt and is
-//! not mistaken for one of this segment.
+//! There is no padding, so a reader needs no rule to skip zeros. No checksum covers more than one
+//! frame, so a damaged frame affects no other. A payload may quote a frame of another segment: its
+//! salt differs, so it is not mistaken for a frame of this one.
 //!
 //! # Seal, the payload of a frame of kind 0xFFFF, schema 1
 //!
-//! | at | size | what |
+//! | offset | size | content |
 //! |---|---|---|
 //! | 0 | 8 | number of records |
 //! | 8 | 8 | bytes before the seal's frame, the segment header included |
@@ -85,8 +87,8 @@
 //! | 40 | 16 | id of the first record |
 //! | 56 | 16 | id of the last record |
 //! | 72 | 32 | SHA-256 of all bytes before the seal's frame |
-//! | 104 | 32 | the same of generation 0, carried along by compaction; in a merged file, of the last segment in it |
-//! | 136 | 32 | link of the segment before that one: zero for the first |
+//! | 104 | 32 | the same for generation 0, preserved by compaction; in a merged file, for its last segment |
+//! | 136 | 32 | link of the segment before that one; zero for the first |
 //! | 168 | 4 | number of gaps, G |
 //! | 172 | 4 | number of index entries, I |
 //! | 176 | 24 G | gaps: offset u64, length u64, reason u8 (see [`GapReason`]), 7 zeros |
@@ -94,29 +96,31 @@
 //! | | 4 | length of the seal's whole frame |
 //! | | 4 | magic `F9 65 6E 64`: a file that ends with it ends with a seal |
 //!
-//! A segment's *link* is the SHA-256 of the previous link and its generation-0 hash. Seals are chained by
-//! links, so a compacted segment still fits between its neighbours. A merged file begins with a frame of kind
-//! 0xFFFE, schema 1, whose payload is the link of the segment before the first in it, and then 32 bytes for each
-//! segment in it but the last: its generation-0 hash. From these follows the link that the seal names.
+//! A segment's *link* is the SHA-256 of the previous link and its generation-0 hash. Seals form a
+//! chain of links, so a compacted segment still fits between its neighbors. A merged file begins
+//! with a frame of kind 0xFFFE, schema 1. Its payload is the link of the segment before its first
+//! one, then the generation-0 hash of each of its segments but the last. The link in the seal
+//! follows from these.
 //!
 //! # Reading
 //!
-//! At offset *o*, beginning behind the header:
+//! At offset *o*, starting after the header:
 //!
-//! 1. The frame's header and payload are whole: that is a record; go on behind it.
-//! 2. The header is whole, the payload is not, or ends beyond the file: look for the next whole frame,
-//!    anywhere behind *o*. If it begins at *p* before the end of this frame, [*o*, *p*) is a torn write that
-//!    others appended after; go on at *p*. If it begins later, exactly this frame is damaged, its id and
-//!    kind are known; go on behind it.
-//! 3. The header is not whole: look forward, byte by byte, for a whole frame; what lies before it is
+//! 1. Header and payload are intact: this is a record. Continue after it.
+//! 2. The header is intact, but the payload is damaged or ends beyond the file: find the next intact
+//!    frame after *o*. If it starts at *p*, before the end of this frame, [*o*, *p*) is a torn write
+//!    that another process appended to; continue at *p*. If it starts later, this frame alone is
+//!    damaged, and its id and kind are known; continue after it.
+//! 3. The header is damaged: search byte by byte for an intact frame. The bytes before it are
 //!    damaged.
-//! 4. Nothing whole up to the end of the file: in `active.log` an append may be under way, so wait, because
-//!    only a whole frame further on proves that nothing before it is still being written. Rules 2 and 3 hold
-//!    there only for bytes that were read after that frame was seen: what was read before may be half of a
-//!    write. In any other segment these bytes are damaged: the frame if its header is whole, else all of them.
-//! 5. Never truncate, overwrite or pass over silently. A segment shorter than its successor's header or
-//!    `synced` says has lost its end.
-//! 6. An id seen before in the same segment is the same record, and is given once.
+//! 4. There is no intact frame up to the end of the file. In `active.log` an append may be in
+//!    progress, so wait: only a later intact frame proves that the bytes before it are complete.
+//!    Apply rules 2 and 3 there only to bytes read after that frame was seen, because an earlier
+//!    read may have returned half of a write. In any other segment these bytes are damaged: one
+//!    frame if the header is intact, else all of them.
+//! 5. Never truncate, overwrite or skip silently. A segment has lost its end if it is shorter than
+//!    its successor's header or `synced` states.
+//! 6. A repeated id in the same segment is the same record; return it once.
 
 mod marks;
 mod seal;
@@ -148,7 +152,8 @@ pub const FLAG_MOVED: u8 = 2;
 /// Flag: the payload was removed.
 pub const FLAG_TOMBSTONE: u8 = 4;
 
-/// Flag: the record was written again after a failed sync; the payload is preceded by where it first was.
+/// Flag: the record was written again after a failed sync; the payload is preceded by its
+/// first position.
 pub const FLAG_AGAIN: u8 = 8;
 
 /// How a frame begins.
@@ -180,7 +185,7 @@ impl SegmentHeader {
         Self { format: FORMAT, min_reader: FORMAT, number, log_id, created_us, bytes_before: 0 }
     }
 
-    /// What the header checksums of this segment's frames start from.
+    /// The initial value of the header checksums of this segment's frames.
     pub fn salt(&self) -> u32 {
         salt(self.log_id, self.number)
     }
@@ -202,7 +207,7 @@ impl SegmentHeader {
         bytes
     }
 
-    /// Reads a header; `None` if it is damaged or is none.
+    /// Decodes a header; `None` if it is damaged or not a header.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..SEGMENT_HEADER_LEN)?;
         let whole =
@@ -234,12 +239,12 @@ fn crc(initial: u32, parts: &[&[u8]]) -> u32 {
     hasher.finalize()
 }
 
-/// What the header checksums of a segment's frames start from.
+/// The initial value of the header checksums of a segment's frames.
 pub fn salt(log_id: [u8; 16], number: u64) -> u32 {
     crc(0, &[&log_id, &number.to_le_bytes()])
 }
 
-/// The head of a frame, found whole.
+/// The intact header of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHeader {
     /// Length of the payload as stored.
@@ -258,7 +263,7 @@ pub struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// Reads a frame's head; `None` if it is damaged, is none, or belongs to another segment.
+    /// Decodes a frame's header; `None` if it is damaged, not a header, or belongs to another segment.
     #[inline]
     pub fn decode(bytes: &[u8], salt: u32) -> Option<Self> {
         let bytes = bytes.get(..FRAME_HEADER_LEN)?;
@@ -297,7 +302,7 @@ impl FrameHeader {
     }
 }
 
-/// What goes into a frame's head besides what follows from the payload.
+/// The fields of a frame's header that do not follow from the payload.
 #[derive(Debug, Clone, Copy)]
 pub struct FrameFields {
     /// The kind of the record.

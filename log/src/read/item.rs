@@ -15,7 +15,7 @@ use std::{fmt, io};
 pub enum Item<'a> {
     /// A record, whole.
     Record(Entry<'a>),
-    /// Bytes that are not a record. Reading continues behind them.
+    /// Bytes that are not a record. Reading continues after them.
     Gap(Gap),
 }
 

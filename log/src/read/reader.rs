@@ -95,7 +95,7 @@ impl Reader {
         }
     }
 
-    /// Continues with the record at `to`, or the first one behind it. Within the current segment no
+    /// Continues with the record at `to`, or the first one after it. Within the current segment no
     /// file is opened.
     pub fn seek(&mut self, to: Seq) -> Result<(), Error> {
         (self.from, self.passed, self.since_us) = (to, Seq::START, 0);

@@ -183,7 +183,7 @@ impl Segment {
     /// is the end of its records. `synced` must have been read before, because lengths only grow.
     ///
     /// Rule 4 says to wait there, because an append may be in progress; but not for bytes that were
-    /// synced. Once something is appended behind, the reader finds the same gap again.
+    /// synced. Once something is appended, the reader finds the same gap again.
     pub(crate) fn lost_end(
         &mut self,
         synced: Option<Synced>,
@@ -229,7 +229,7 @@ impl Segment {
 /// call is in exactly one of them.
 ///
 /// The active segment is opened first and listed last. If it was rolled in between, it is one of
-/// the listed files, and those behind it are left out: a directory listing during a change may show
+/// the listed files, and those after it are left out: a directory listing during a change may show
 /// the second of two new names without the first. In the other order, a whole segment could be in
 /// neither.
 pub(crate) fn snapshot(

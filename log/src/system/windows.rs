@@ -1,4 +1,5 @@
-//! Windows 10 and later. The standard library opens files such that others may rename and remove them.
+//! Windows 10 and later. The standard library opens files such that others may rename and remove
+//! them.
 
 use std::{
     borrow::Cow,
@@ -111,7 +112,8 @@ pub fn inode_and_len(path: &Path) -> io::Result<(u64, u64)> {
 #[expect(unsafe_code, reason = "the standard library has no such call yet")]
 pub fn inode_of(file: &File) -> io::Result<u64> {
     let mut found = BY_HANDLE_FILE_INFORMATION::default();
-    // SAFETY: the handle is open as long as `file` is, and `found` is written to during the call only.
+    // SAFETY: the handle is open as long as `file` is, and `found` is written to during the call
+    // only.
     let is_found = unsafe { GetFileInformationByHandle(file.as_raw_handle(), &raw mut found) };
     checked(is_found)?;
     Ok((u64::from(found.nFileIndexHigh) << 32) | u64::from(found.nFileIndexLow))

@@ -12,9 +12,9 @@ use crate::{
 use sha2::{Digest, Sha256};
 use std::{path::Path, sync::Arc};
 
-/// Seals every full segment behind the last sealed one, in order. Returns how many.
+/// Seals every full segment after the last sealed one, in order. Returns how many.
 ///
-/// A locked segment is left for later, with those behind it, because a seal names the one before. A
+/// A locked segment is left for later, with those after it, because a seal names the one before. A
 /// segment without a seal before a sealed one has lost its own; it stays as it is, because a new
 /// one would break the chain. Sealed segments are synced.
 pub(crate) fn seal_rolled(directory: &Directory, index_interval: u64) -> Result<u64, Error> {
@@ -28,7 +28,7 @@ pub(crate) fn seal_rolled(directory: &Directory, index_interval: u64) -> Result<
     Ok(count)
 }
 
-/// The full segments behind the last sealed one, in reverse order, and the link of that one.
+/// The full segments after the last sealed one, in reverse order, and the link of that one.
 fn unsealed(directory: &Directory) -> Result<(Vec<SegmentFile>, [u8; 32]), Error> {
     let mut unsealed = Vec::new();
     for file in directory.segments()?.into_iter().rev() {

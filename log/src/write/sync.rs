@@ -75,7 +75,7 @@ fn sync_released(appender: &Appender) -> Result<(), Error> {
     result.map_err(|source| Error::SyncFailed { path, source })
 }
 
-/// Syncs everything behind `synced` up to the end of `target`, and updates the marker.
+/// Syncs everything after `synced` up to the end of `target`, and updates the marker.
 fn sync_from(directory: &Directory, synced: Option<Synced>, target: &Target) -> Result<(), Error> {
     let first = synced.map_or(0, |synced| synced.segment);
     let bytes = sync_segments(directory, first, target)?;
@@ -132,7 +132,7 @@ fn write_synced(directory: &Directory, synced: Synced) {
     }
 }
 
-/// Marks records behind `synced` as possibly lost. An existing marker reaches further back and
+/// Marks records after `synced` as possibly lost. An existing marker reaches further back and
 /// stays.
 pub(crate) fn mark_suspect(directory: &Directory, synced: Option<Synced>) {
     let from = synced.unwrap_or(Synced { segment: 0, bytes: 0 });
@@ -168,7 +168,7 @@ fn rescue(appender: &mut Appender, synced: Option<Synced>) -> Result<(), Error> 
     Ok(())
 }
 
-/// Rewrites all records behind `from` and before segment `end`.
+/// Rewrites all records after `from` and before segment `end`.
 fn write_again(appender: &mut Appender, from: Option<Synced>, end: u64) -> Result<(), Error> {
     let from = from.unwrap_or(Synced { segment: 0, bytes: 0 });
     let files = appender.directory.segments()?;

@@ -62,14 +62,15 @@ const SEGMENT_BYTES_LIMIT: u64 = 3 << 30;
 const FOLLOW_MAX: usize = 16;
 /// How often a frame is written again after a short write; each leaves dead bytes.
 const WRITE_MAX: usize = 8;
-/// One of zstd's fast levels. On 16 KB of hook input the first call in a process takes two thirds of the time
-/// of level 1 and less than half of level 3, and saves 58 % where they save 65 % and 66 %.
+/// One of zstd's fast levels. On 16 KB of hook input the first call in a process takes two thirds
+/// of the time of level 1 and less than half of level 3, and saves 58 % where they save 65 % and 66
+/// %.
 const COMPRESSION_LEVEL: i32 = -1;
 const LOCK_PAUSE: Duration = Duration::from_micros(200);
 
 impl Appender {
-    /// Prepares to append to the log in `dir`, which need not exist yet. Reads and writes nothing: opening
-    /// costs the same at any size.
+    /// Prepares to append to the log in `dir`, which need not exist yet. Reads and writes nothing:
+    /// opening costs the same at any size.
     pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
         let directory = Directory::new(dir, Arc::clone(&options.disk));
         Ok(Self {
@@ -82,8 +83,8 @@ impl Appender {
         })
     }
 
-    /// Adds one record by a single `write`. It survives the death of any process once this returns, and
-    /// the loss of power only after [`sync`](Self::sync).
+    /// Adds one record by a single `write`. It survives the death of any process once this returns,
+    /// and the loss of power only after [`sync`](Self::sync).
     ///
     /// If the active segment cannot be reached in time, the record goes to a file of our own, which
     /// [`maintain()`](crate::maintain()) merges later.
@@ -91,8 +92,8 @@ impl Appender {
         self.append_all(std::slice::from_ref(record))
     }
 
-    /// Adds several records by a single `write`: for imports, where one call each would be slow. All of
-    /// them are there once this returns. The place given is that of the first.
+    /// Adds several records by a single `write`: for imports, where one call each would be slow.
+    /// All of them are there once this returns. The place given is that of the first.
     pub fn append_all(&mut self, records: &[Record<'_>]) -> Result<Appended, Error> {
         for record in records {
             check(record)?;
@@ -223,7 +224,7 @@ impl Appender {
     }
 
     /// Writes the frames with one `write`. After a short write, complete frames stay; the partial
-    /// one becomes dead bytes, because others may have appended behind it, and is written again.
+    /// one becomes dead bytes, because others may have appended after it, and is written again.
     pub(crate) fn write_whole(&self, file: &dyn File, path: &Path) -> Result<AppendRange, Error> {
         let mut is_reserve_left = true;
         let mut done = 0;

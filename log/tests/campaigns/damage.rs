@@ -1,4 +1,5 @@
-//! The golden log with every bit flipped, every length cut, every sector zeroed, copied and swapped.
+//! The golden log with every bit flipped, every length cut, every sector zeroed, copied and
+//! swapped.
 
 use crate::{golden, sim::Sim};
 use claude_mem_log::{Appender, Item, Log, Options, Record, verify};
@@ -66,8 +67,8 @@ impl Patient {
         Log::open(Path::new(DIR), self.options.clone()).unwrap()
     }
 
-    /// The golden records that are lost, and the number of others. None may be wrong or duplicated, and every loss
-    /// must be reported, by the reader and by `verify`.
+    /// The golden records that are lost, and the number of others. None may be wrong or duplicated,
+    /// and every loss must be reported, by the reader and by `verify`.
     #[track_caller]
     fn examine(&self, what: impl Fn() -> String) -> (BTreeSet<u64>, usize) {
         let mut reader = self.log().read_from_start();

@@ -1,4 +1,5 @@
-//! Every call on the disk fails once, in every way, and a failing sync reports success from then on.
+//! Every call on the disk fails once, in every way, and a failing sync reports success from then
+//! on.
 
 use crate::{
     random::Random,

@@ -1,7 +1,7 @@
 //! A reader during one write that reaches the file in parts.
 //!
-//! The kernel serializes appends, but not readers: they see a write page by page. Here every appended record arrives
-//! in pieces, and a piece may arrive between any two calls of the reader.
+//! The kernel serializes appends, but not readers: they see a write page by page. Here every
+//! appended record arrives in pieces, and a piece may arrive between any two calls of the reader.
 
 use crate::{
     random::Random,
@@ -53,7 +53,8 @@ impl Growth {
         self.ends[WHOLE as usize - 1]
     }
 
-    /// Schedules pieces of the write: at these calls, counted from now, the file grows to these lengths.
+    /// Schedules pieces of the write: at these calls, counted from now, the file grows to these
+    /// lengths.
     fn arrive(&self, sim: &Sim, steps: Vec<(u64, usize)>) {
         let (bytes, begun) = (self.bytes.clone(), sim.calls());
         sim.before_each_call(move |sim, call| {
@@ -73,8 +74,8 @@ impl Growth {
     }
 }
 
-/// Reads while pieces arrive and again at the end: each record is returned once, and nothing is reported as damaged.
-/// A new reader, a backwards reader and `verify` never see damage either.
+/// Reads while pieces arrive and again at the end: each record is returned once, and nothing is
+/// reported as damaged. A new reader, a backwards reader and `verify` never see damage either.
 fn check(growth: &Growth, first: usize, steps: &[(u64, usize)]) -> u64 {
     let what = format!("{first} bytes, then {steps:?}");
     let sim = growth.cut(first);

@@ -1,7 +1,7 @@
 //! Campaigns against the log: damage, killed processes, power loss, failing disks, concurrency.
 //!
-//! Every campaign runs in a small size with the other tests. `CLAUDE_MEM_CAMPAIGN=full` multiplies the
-//! random ones and runs the storm to 10,000 kills.
+//! Every campaign runs in a small size with the other tests. `CLAUDE_MEM_CAMPAIGN=full` multiplies
+//! the random ones and runs the storm to 10,000 kills.
 #![allow(
     missing_docs,
     unreachable_pub,

@@ -1,4 +1,5 @@
-//! Random programs, compared with a plain vector: all appended records, in order, minus the damaged ones.
+//! Random programs, compared with a plain vector: all appended records, in order, minus the damaged
+//! ones.
 
 use crate::{
     records::{self, Reading},

@@ -58,7 +58,8 @@ fn a_stopped_process_with_the_lock_blocks_no_other_and_loses_nothing() {
     assert_eq!(read(dir.path(), &options).numbers, [1, 2, 3, 4, 5]);
 }
 
-/// A file system of 1 MB in memory. Without it the check is counted as skipped, as `tools/test` shows.
+/// A file system of 1 MB in memory. Without it the check is counted as skipped, as `tools/test`
+/// shows.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
@@ -162,7 +163,8 @@ fn a_log_whose_directory_vanishes_begins_again() {
     assert_eq!(fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o700);
 }
 
-/// Also runs as a child of the next test, which names the log and begins all children at once by closing their stdin.
+/// Also runs as a child of the next test, which names the log and begins all children at once by
+/// closing their stdin.
 #[test]
 fn a_process_begins_a_log_and_appends_to_it() {
     let own = tempfile::tempdir().unwrap();

@@ -171,8 +171,8 @@ pub fn assert_still_works(dir: &Path, options: &Options, wanted: &BTreeSet<u64>,
     assert!(after.is_superset(&before), "what could be read no longer can");
 }
 
-/// Appends to a log after a fault. `wanted` and the new records must then be there exactly once, after spilled
-/// records are merged.
+/// Appends to a log after a fault. `wanted` and the new records must then be there exactly once,
+/// after spilled records are merged.
 #[track_caller]
 pub fn assert_takes_more(
     dir: &Path,

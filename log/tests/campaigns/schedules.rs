@@ -52,8 +52,8 @@ type Shared = Arc<Mutex<World>>;
 fn world(sim: &Sim) -> Shared {
     let open = || Appender::open(Path::new(DIR), options(sim)).unwrap();
     let mut appenders: Vec<Appender> = ACTS.iter().map(|_| open()).collect();
-    // One compacted segment, two complete ones, one that is not sealed yet, and the active one just below the size at
-    // which it is rolled.
+    // One compacted segment, two complete ones, one that is not sealed yet, and the active one just
+    // below the size at which it is rolled.
     let mut appended = BTreeSet::new();
     let segments = || Log::open(Path::new(DIR), options(sim)).unwrap().segments().unwrap();
     for (number, is_complete) in [(2, true), (4, true), (5, false)] {

@@ -113,7 +113,7 @@ enum Marker {
 struct Word<'a> {
     lower: String,
     text: &'a str,
-    /// The sentence or clause ends behind it.
+    /// The sentence or clause ends after it.
     is_last: bool,
 }
 
@@ -174,7 +174,7 @@ impl DecisionText {
 }
 
 impl RejectedOption {
-    /// Reads it from the words behind its marker. Returns the number of words that it takes.
+    /// Reads it from the words after its marker. Returns the number of words that it takes.
     fn read(words: &[Word<'_>], kind: Marker, is_start: bool) -> (Self, usize) {
         let mut given_up = Self { words: BTreeSet::new(), has_name: false, kind };
         let mut count = 0;

@@ -108,7 +108,7 @@ impl Columns {
         }
     }
 
-    /// Keywords, without the explanation behind a colon.
+    /// Keywords, without the explanation after a colon.
     fn concepts(&self, kind: &str) -> Vec<String> {
         let word =
             |concept: String| concept.split(':').next().unwrap_or_default().trim().to_owned();

@@ -66,7 +66,7 @@ pub enum RebuildReason {
 }
 
 impl Store {
-    /// Folds the events behind the checkpoint, batch by batch, while `go_on` returns true for the
+    /// Folds the events after the checkpoint, batch by batch, while `go_on` returns true for the
     /// result so far. If the process is killed, nothing is lost or done twice.
     ///
     /// Several processes may fold at once: each batch begins where the last one ended, in any

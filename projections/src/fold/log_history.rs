@@ -111,7 +111,7 @@ impl Store {
         Ok(false)
     }
 
-    /// Whether the first record behind a recorded gap was skipped.
+    /// Whether the first record after a recorded gap was skipped.
     fn has_unfolded(&self, log: &Log, number: u8, from: Seq) -> Result<bool> {
         let Some(FoldedPosition { position, .. }) = self.reached(number)? else { return Ok(false) };
         let mut reader = log.read_from(from);

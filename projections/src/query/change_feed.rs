@@ -93,8 +93,8 @@ pub enum FeedChange {
 }
 
 impl Store {
-    /// The changes behind `after` on all machines, at most `limit` events of each log, and the
-    /// position behind them. Forgotten events are left out.
+    /// The changes later than `after` on all machines, at most `limit` events of each log, and the
+    /// position after them. Forgotten events are left out.
     pub fn changes_after(
         &self,
         after: &FeedPosition,
@@ -122,7 +122,7 @@ impl Store {
         Ok((news, until))
     }
 
-    /// The number of events behind `after`. Counting stops at `max` events per log.
+    /// The number of events later than `after`. Counting stops at `max` events per log.
     pub fn changes_count_after(&self, after: &FeedPosition, max: u32) -> Result<u64> {
         let sql =
             "select count(*) from (select 1 from events where seq > ?1 and seq < ?2 limit ?3)";
@@ -134,7 +134,7 @@ impl Store {
         Ok(count)
     }
 
-    /// The position behind the last folded event of each log.
+    /// The position after the last folded event of each log.
     pub fn feed_end(&self) -> Result<FeedPosition> {
         let sql = "select coalesce(max(seq), ?1) from events where seq >= ?1 and seq < ?2";
         let mut statement = self.connection.prepare_cached(sql)?;

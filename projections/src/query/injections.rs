@@ -43,7 +43,7 @@ impl Store {
         Ok(refs)
     }
 
-    /// The observations that a session was given in full behind a place in the log, by the client's id of
+    /// The observations that a session was given in full after a place in the log, by the client's id of
     /// the session.
     pub fn injected_in(&self, session: &str, since: Seq) -> Result<Vec<ObservationRef>> {
         let sql = "select injections.event, injections.number from injections

@@ -1,6 +1,6 @@
 //! Paging through all memories, newest first.
 //!
-//! A page starts behind a cursor, not at an offset: every page costs the same, and new rows at the
+//! A page starts after a cursor, not at an offset: every page costs the same, and new rows at the
 //! top do not shift later pages.
 
 use crate::{
@@ -64,7 +64,7 @@ pub(crate) fn rank(kind: Kind) -> u8 {
 
 impl Store {
     /// The memories that match the filters of `search`, newest first, at most `limit` of them
-    /// behind `before`. The words of the query are ignored.
+    /// after `before`. The words of the query are ignored.
     pub fn page(&self, search: &Search, before: Option<PageCursor>) -> Result<Vec<PageCursor>> {
         let projects = match &search.project {
             None => vec![None],

@@ -17,7 +17,7 @@ pub struct TimelineQuery {
     pub anchor: Anchor,
     /// Maximum number of memories before it.
     pub before: usize,
-    /// Maximum number of memories behind it.
+    /// Maximum number of memories after it.
     pub after: usize,
     /// The name or the key of a project; else the anchor's own.
     pub project: Option<String>,

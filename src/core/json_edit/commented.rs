@@ -1,4 +1,4 @@
-//! Changes one member of a JSON text that has comments or a comma behind its last member.
+//! Changes one member of a JSON text that has comments or a comma after its last member.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Value, value::RawValue};
@@ -81,7 +81,7 @@ pub(super) fn set(text: &str, key: &str, value: Option<&str>, indent: Option<&st
             let (at, comma) = values.last().map_or_else(|| (open(), ""), |last| (last.end, ","));
             spliced(at..at, &format!("{comma}{member}"))
         }
-        // With the comma before it, or the one behind it.
+        // With the comma before it, or the one after it.
         (Some(0), None) => {
             let start = plain.find('{').map_or(0, |at| at + 1);
             let end = values[0].end;

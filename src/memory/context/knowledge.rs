@@ -15,7 +15,7 @@ use super::{
 
 const TITLE: &str = "Known";
 const FULL_CHARS_MAX: usize = 420;
-/// Files named behind a title, in characters.
+/// Length of the files listed after a title, in characters.
 const FILES_CHARS_MAX: usize = 60;
 /// What a line and a day take beyond their texts.
 const LINE_FRAME_UNITS: usize = 6;

@@ -101,7 +101,7 @@ pub fn segments(dir: &Path, host: HostId, known: (u64, u64)) -> Result<Vec<Local
     Ok(all)
 }
 
-/// The end of the last complete record. An append may be in progress behind it.
+/// The end of the last complete record. An append may be in progress after it.
 fn whole_end(path: &Path, host: HostId, number: u64, from: u64, len: u64) -> Result<u64, Error> {
     let from = from.min(len);
     let file = open(path, Some(number))?;

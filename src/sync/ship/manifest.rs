@@ -140,7 +140,7 @@ impl Segment {
 pub struct Part {
     /// Offset of its first byte in the segment.
     pub from: u64,
-    /// Offset behind its last byte.
+    /// Offset after its last byte.
     pub to: u64,
     /// Hash of the bytes, or of the last entry of the run.
     pub hash: Hash,
@@ -179,7 +179,7 @@ pub struct Increment {
 }
 
 impl Increment {
-    /// The offset behind the last byte.
+    /// The offset after the last byte.
     pub fn to(&self) -> u64 {
         self.from + self.bytes.len() as u64
     }

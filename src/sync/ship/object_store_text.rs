@@ -6,7 +6,7 @@
 
 /// Every error that has no variant of its own: `Generic S3 error: …`.
 pub(super) const GENERIC: (&str, &str) = ("Generic ", " error: ");
-/// A request failed; what happened is behind ` - `.
+/// A request failed; what happened is after ` - `.
 pub(super) const REQUEST: &str = "Error performing";
 /// The server answered with an error.
 pub(super) const STATUS: &str = "status code: ";

@@ -29,7 +29,7 @@ pub(super) enum PlannedSegment {
 
 /// Larger increments are uploaded as parts.
 const INCREMENT_BYTES_MAX: u64 = 1 << 20;
-/// The maximum number of increments behind a manifest: a reader needs one request for each.
+/// The maximum number of increments after a manifest: a reader needs one request for each.
 const INCREMENTS_MAX: usize = 256;
 const RUN_BYTES_MAX: u64 = 4 << 20;
 

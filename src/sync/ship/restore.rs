@@ -213,7 +213,7 @@ fn cut(log: &Path, host: HostId, segments: &[Segment], until: RestoreEnd) -> Res
     let file = fs::OpenOptions::new().write(true).open(&path);
     file.and_then(|file| file.set_len(offset)).map_err(|error| Error::io("cut", &path, error))?;
     if !segment.is_active {
-        // New records go to a segment behind all numbers in this file.
+        // New records go to a segment after all numbers in this file.
         let created_us = until_us(until);
         let header = SegmentHeader::new(host.0, segment.number_last + 1, created_us);
         let active = log.join("active.log");

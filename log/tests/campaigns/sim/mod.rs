@@ -1,10 +1,11 @@
-//! A disk in memory that can lose power at any call, fail any call, report a failed sync as success, and run other
-//! processes between any two calls.
+//! A disk in memory that can lose power at any call, fail any call, report a failed sync as
+//! success, and run other processes between any two calls.
 //!
-//! After a power loss the simulated platter has any state the rules allow, not only those that a kind file system
-//! would leave (the model of ALICE):
+//! After a power loss the simulated platter has any state the rules allow, not only those that a
+//! kind file system would leave (the model of ALICE):
 //! - each 512-byte sector of a file has any of the contents it had since the file was last synced;
-//! - the length is any that the file had since then, and what was never written below it reads as zeros;
+//! - the length is any that the file had since then, and what was never written below it reads as
+//!   zeros;
 //! - each name given or taken since its directory was synced is there or not, independently of all
 //!   others; only a rename never loses the file.
 

@@ -122,7 +122,7 @@ pub fn has_several_clients(hits: &[Hit]) -> bool {
 const REASON_CHARS_MAX: usize = 60;
 
 impl Hit {
-    /// The title behind its marks: `[wrong: the port is 8080] Uses port 80`.
+    /// The title with its marks in front: `[wrong: the port is 8080] Uses port 80`.
     pub fn marked_title(&self) -> String {
         let mut text = String::new();
         if self.marks.is_pinned {

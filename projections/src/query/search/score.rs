@@ -268,7 +268,7 @@ impl<'a> Matcher<'a> {
 }
 
 impl TextMatches {
-    /// Where the wanted stems stand one behind the other.
+    /// Where the stems of the query follow each other.
     fn phrases(&self, wanted: &[usize]) -> impl Iterator<Item = u32> {
         let first = wanted.first().copied();
         self.stems.iter().filter(move |(_, stem)| Some(*stem) == first).map(|(at, _)| *at).filter(

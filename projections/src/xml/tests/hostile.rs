@@ -44,7 +44,7 @@ fn hostile_replies_take_linear_time() {
     }
 }
 
-/// Reads each of the hostile fragments behind a prefix, at growing sizes.
+/// Reads each of the hostile fragments after a prefix, at growing sizes.
 fn read_fragments(prefix: &str) {
     scan_counter::assert_linear(|fragment, size| {
         let text = format!("{prefix}{}", fragment.repeat(size / fragment.len()));

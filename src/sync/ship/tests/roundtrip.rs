@@ -123,7 +123,7 @@ fn erased_events_leave_the_remote_with_the_next_ship() {
     let reveals_text = |machine: &Machine, number: u64| {
         let words = format!("event number {number},");
         machine.objects().into_values().any(|object| {
-            // The body starts behind the header of the object, compressed or not.
+            // The body starts after the header of the object, compressed or not.
             let body = &object[32.min(object.len())..];
             let unpacked = zstd::stream::decode_all(body).unwrap_or_else(|_| body.to_vec());
             memchr::memmem::find(&unpacked, words.as_bytes()).is_some()
