@@ -1,10 +1,11 @@
-//! Links the binary statically on Linux, because a hook is started for every tool call and the dynamic
-//! loader alone costs half as much again as an empty program.
+//! Links the binary statically on Linux, because a hook is started for every tool call and the
+//! dynamic loader alone costs half as much again as an empty program.
 //!
-//! `-C target-feature=+crt-static` would also apply to procedural macros, which must stay dynamic, and
-//! choosing an explicit target moves the binary out of `target/release`. So the libraries that the
-//! standard library asks for by name are answered by one-line linker scripts that name their static
-//! forms. Where the C library has no static form, the binary is linked as usual, with a warning.
+//! `-C target-feature=+crt-static` would also apply to procedural macros, which must stay dynamic,
+//! and choosing an explicit target moves the binary out of `target/release`. So the libraries that
+//! the standard library asks for by name are answered by one-line linker scripts that name their
+//! static forms. Where the C library has no static form, the binary is linked as usual, with a
+//! warning.
 
 use std::{env, fs, path::Path, process::Command};
 

@@ -1,7 +1,7 @@
 //! claude-mem: long-term memory for Claude Code, in one binary.
 //!
-//! Clients start this program for every tool call, so hooks are recognized without the command-line parser.
-//! So is the status line, which they start after every message.
+//! Clients start this program for every tool call, so hooks are recognized without the command-line
+//! parser. So is the status line, which they start after every message.
 
 mod commands;
 mod hook;

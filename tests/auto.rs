@@ -1,4 +1,5 @@
-//! The provider `auto`: the best provider that answers, else the rules, and what status and doctor report about it.
+//! The provider `auto`: the best provider that answers, else the rules, and what status and doctor
+//! report about it.
 
 use std::{
     io::{BufRead, BufReader},

@@ -1,4 +1,5 @@
-//! Hooks with invalid payloads, in unusual directories and under limits: the session always continues.
+//! Hooks with invalid payloads, in unusual directories and under limits: the session always
+//! continues.
 
 use std::{
     fs,
@@ -247,7 +248,8 @@ fn a_data_directory_of_another_user_does_no_harm() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.data()).unwrap();
     fs::set_permissions(sandbox.data(), fs::Permissions::from_mode(0o500)).unwrap();
-    // Only root can change the owner of a directory, and only root needs this case: others cannot write to it anyway.
+    // Only root can change the owner of a directory, and only root needs this case: others cannot
+    // write to it anyway.
     let _ = std::os::unix::fs::chown(sandbox.data(), Some(12345), None);
     if let Some(run) = in_own_world(&sandbox, "true") {
         run.answer();

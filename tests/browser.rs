@@ -1,7 +1,8 @@
 //! The viewer in a real browser: Chromium, driven by Playwright, with a real worker and real hooks.
 //!
-//! Each script in `tests/browser/` is one test. It gets a link from `claude-mem viewer`, runs hooks as Claude Code
-//! does, and exits with an error if the page is wrong. Screenshots are kept in `target/screenshots/`.
+//! Each script in `tests/browser/` is one test. It gets a link from `claude-mem viewer`, runs hooks
+//! as Claude Code does, and exits with an error if the page is wrong. Screenshots are kept in
+//! `target/screenshots/`.
 
 use std::{
     env, fs,
@@ -191,8 +192,8 @@ impl Drop for ViewerHome {
     }
 }
 
-/// A model for the demo scene: it responds according to the prompt in a request. As the second model it responds with
-/// other words, once the gate is open.
+/// A model for the demo scene: it responds according to the prompt in a request. As the second
+/// model it responds with other words, once the gate is open.
 fn model(gate: &Gate) -> Server {
     let gate = gate.clone();
     let scene: Value = serde_json::from_str(SCENE).unwrap();

@@ -1,5 +1,5 @@
-//! Every way into memory redacts: known secrets and private text are sent through each, and none of them is on disk,
-//! in the raw log, or in an export afterwards.
+//! Every way into memory redacts: known secrets and private text are sent through each, and none of
+//! them is on disk, in the raw log, or in an export afterwards.
 
 use std::fs;
 

@@ -76,7 +76,8 @@ fn variables_of_another_terminal_decide_nothing() {
     assert_eq!(found, ["codex", prompt["session_id"].as_str().unwrap(), &root]);
 }
 
-/// Kimi disables all hooks if it does not know one event. Codex does so for an unknown key or kind of hook.
+/// Kimi disables all hooks if it does not know one event. Codex does so for an unknown key or kind
+/// of hook.
 #[test]
 fn only_known_events_and_keys_are_registered() {
     let known = "SessionStart SessionEnd UserPromptSubmit PreToolUse PostToolUse PostToolUseFailure \
@@ -143,8 +144,8 @@ fn a_registered_command_works_from_a_path_with_blanks() {
     }
 }
 
-/// A new client needs its file, payloads and a line in the list, as `example.rs` shows: no other source file names a
-/// client.
+/// A new client needs its file, payloads and a line in the list, as `example.rs` shows: no other
+/// source file names a client.
 #[test]
 fn only_the_files_of_clients_name_them() {
     // Values of `--from`, names that programs send, and the list of words that are no secrets.
@@ -245,7 +246,8 @@ fn codex_is_given_at_most_ten_thousand_bytes_at_the_start_and_with_a_prompt() {
         let answer: Value = serde_json::from_str(&run.stdout).unwrap();
         answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap().len()
     };
-    // The page is rendered again with fewer entries; of the memories for a prompt, the last ones are left out.
+    // The page is rendered again with fewer entries; of the memories for a prompt, the last ones
+    // are left out.
     for (event, least) in [("SessionStart", 3_000), ("UserPromptSubmit", 7_000)] {
         let (codex, other) = (given("codex", event), given("qwen", event));
         assert!(codex > least && codex <= 10_000, "{event}: {codex} bytes");

@@ -1,5 +1,5 @@
-//! Coding agents other than Claude Code: their payloads become the same events, memory is rendered in their own form,
-//! and their configuration is changed and restored.
+//! Coding agents other than Claude Code: their payloads become the same events, memory is rendered
+//! in their own form, and their configuration is changed and restored.
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
@@ -71,7 +71,8 @@ fn every_payload_of_every_client_becomes_the_event_in_its_table() {
     }
 }
 
-/// A new client needs its file with a line in `CLIENTS`, payloads, and a row in the page of clients.
+/// A new client needs its file with a line in `CLIENTS`, payloads, and a row in the page of
+/// clients.
 #[test]
 fn every_client_has_payloads_a_way_to_install_it_and_a_row_in_the_page() {
     let page = fs::read_to_string(repository("docs/clients.md")).unwrap();

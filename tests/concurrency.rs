@@ -1,4 +1,5 @@
-//! Many concurrent sessions, and hooks killed at any moment: every acknowledged event is recorded exactly once.
+//! Many concurrent sessions, and hooks killed at any moment: every acknowledged event is recorded
+//! exactly once.
 
 use std::{
     collections::BTreeMap,

@@ -109,7 +109,8 @@ fn aws_credentials_come_from_files_variables_settings_or_the_metadata_server() {
     sandbox.write("elsewhere", &format!("[work]\n{keys}region = {region}\n"));
     let elsewhere = ("AWS_SHARED_CREDENTIALS_FILE", "~/elsewhere");
     ship(&[("AWS_PROFILE", "work"), elsewhere]).ok();
-    // The settings of claude-mem take precedence, and a session token from elsewhere is not mixed with them.
+    // The settings of claude-mem take precedence, and a session token from elsewhere is not mixed
+    // with them.
     let theirs = [("AWS_ACCESS_KEY_ID", "theirs"), ("AWS_SECRET_ACCESS_KEY", "theirs")];
     let theirs = [theirs[0], theirs[1], ("AWS_SESSION_TOKEN", "theirs")];
     let ours =

@@ -1,5 +1,5 @@
-//! memory.db when it is damaged, missing, too new, or on a read-only disk: commands read what they can, and the
-//! database is rebuilt where possible.
+//! memory.db when it is damaged, missing, too new, or on a read-only disk: commands read what they
+//! can, and the database is rebuilt where possible.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command, thread};
 

@@ -1,4 +1,5 @@
-//! `claude-mem distill`: from recorded events to memories, with models that work and models that fail.
+//! `claude-mem distill`: from recorded events to memories, with models that work and models that
+//! fail.
 
 use std::{process::Stdio, time::Duration};
 
@@ -121,7 +122,8 @@ fn a_correction_replaces_what_the_session_had_remembered() {
     assert_eq!(shown["is_superseded"], true);
     assert!(shown["correction"]["created_at"].is_string(), "{shown}");
     assert_eq!(shown["correction"]["id"], Value::Null, "only withdrawn");
-    // A search names the correction, a list leaves out the corrected memory; a rebuild gives the same rows.
+    // A search names the correction, a list leaves out the corrected memory; a rebuild gives the
+    // same rows.
     let listed = sandbox.run(&["search", "", "--type", "feature"]).ok();
     assert!(listed.contains("saw work 3") && !listed.contains("saw work 2"), "{listed}");
     let found = sandbox.run(&["search", "work", "--type", "feature"]).ok();

@@ -156,8 +156,8 @@ fn run_page(page: &Page) {
     }
 }
 
-/// Compares line by line. `…` stands for any text, alone on its line for any lines. Numbers, months and weekdays equal
-/// any other: they depend on the moment.
+/// Compares line by line. `…` stands for any text, alone on its line for any lines. Numbers, months
+/// and weekdays equal any other: they depend on the moment.
 fn assert_matches(path: &str, expected: &str, printed: &str) {
     let mut printed_lines = printed.lines();
     let mut skip = false;
@@ -396,8 +396,8 @@ fn cargo_installs_it_from_its_folder() {
     let mut command = Command::new(env!("CARGO"));
     command.args(["install", "--path", ".", "--debug", "--locked", "--offline", "--quiet"]);
     command.arg("--root").arg(root.path()).current_dir(repository());
-    // With the variables of this package, the build script of ring would run again, and everything above it be built
-    // again, here and in the next build outside of the test.
+    // With the variables of this package, the build script of ring would run again, and everything
+    // above it be built again, here and in the next build outside of the test.
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {

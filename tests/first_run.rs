@@ -64,7 +64,8 @@ Next
     assert!(!again.contains("Found"), "it is imported: {again}");
 }
 
-/// Without a terminal, a model is called only on request; `auto` reports each failing provider, with its remedy.
+/// Without a terminal, a model is called only on request; `auto` reports each failing provider,
+/// with its remedy.
 #[test]
 fn install_tests_the_model_with_one_request() {
     let sandbox = newcomer();
@@ -176,7 +177,8 @@ fn uninstall_reports_what_it_restored_deleted_and_kept() {
     assert_eq!(purged, "✓ deleted ~/.claude-mem\n");
 }
 
-/// A hook that a person types explains itself. Nothing is recorded, and nothing is logged as an error.
+/// A hook that a person types explains itself. Nothing is recorded, and nothing is logged as an
+/// error.
 #[test]
 fn hooks_typed_by_hand_explain_themselves() {
     let sandbox = Sandbox::new();
@@ -190,7 +192,8 @@ fn hooks_typed_by_hand_explain_themselves() {
         assert!(shown.contains(hint) && shown.contains("code 0"), "{shown}");
         assert!(!shown.contains("continue"), "{shown}");
     }
-    // `context` prints the context of a session: at a terminal, and where stdin is empty, as in a task of an editor.
+    // `context` prints the context of a session: at a terminal, and where stdin is empty, as in a
+    // task of an editor.
     let shown = at_a_terminal(&sandbox, &format!("{program} context"));
     assert!(shown.contains("no memories of"), "{shown}");
     assert!(sandbox.run(&["context"]).stderr.contains("no memories of"));

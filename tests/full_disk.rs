@@ -1,5 +1,5 @@
-//! A disk that fills up during an operation: a clear error, nothing lost, nothing half-done, and normal operation
-//! once there is space again.
+//! A disk that fills up during an operation: a clear error, nothing lost, nothing half-done, and
+//! normal operation once there is space again.
 
 use std::{
     fs,
@@ -17,8 +17,8 @@ use crate::{
     serving::{Serving, until},
 };
 
-/// The data directory of a sandbox, on a small disk of its own. Where that is not possible, the check counts as
-/// skipped.
+/// The data directory of a sandbox, on a small disk of its own. Where that is not possible, the
+/// check counts as skipped.
 struct SmallDisk {
     sandbox: Sandbox,
 }
@@ -227,7 +227,8 @@ fn a_read_only_disk_can_be_read() {
     assert!(printed.contains("memory.db cannot be written"), "{printed}");
     assert!(database::begin_session(sandbox).contains("walrus"));
     disk.remount("rw");
-    // A process was killed with rows in the write-ahead log, and the shared-memory file was deleted.
+    // A process was killed with rows in the write-ahead log, and the shared-memory file was
+    // deleted.
     let serving = Serving::start(sandbox, &[]);
     database::work(sandbox, "s2", "narwhal");
     serving.kill();

@@ -1,5 +1,5 @@
-//! Payloads of Claude Code become events: every payload captured from the real client, and the rules on what is
-//! recorded.
+//! Payloads of Claude Code become events: every payload captured from the real client, and the
+//! rules on what is recorded.
 
 mod stops;
 

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::sandbox::{Sandbox, terminal};
 
-/// A window title, the clipboard, a cleared screen, hidden text, C1 forms of them, a bell, backspaces, overrides of
-/// the direction, zero-width characters, and "RUN" in tag characters.
+/// A window title, the clipboard, a cleared screen, hidden text, C1 forms of them, a bell,
+/// backspaces, overrides of the direction, zero-width characters, and "RUN" in tag characters.
 const HOSTILE: &str = "walrus \x1b]0;PWNED\x07 \x1b]52;c;ZXZpbA==\x07 \x1b[2J\x1b[8mhidden\x1b[0m \u{9b}2J \u{9d}0;x\u{9c} \
     \x08\x08\x7f \u{202e}txt.exe\u{202c} \u{2066}x\u{2069}\u{200f}\u{61c} pass\u{200b}word\u{feff}\u{2060} \
     \u{e0001}\u{e0052}\u{e0055}\u{e004e}\u{e007f} end";
@@ -101,8 +101,8 @@ fn shown(sandbox: &Sandbox, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Removes the escape sequences that the program itself may send: colours and the progress bar. The planted text has
-/// a colour that the program does not use.
+/// Removes the escape sequences that the program itself may send: colours and the progress bar. The
+/// planted text has a colour that the program does not use.
 fn without_ours(shown: &str) -> String {
     let text = shown.replace("\r\n", "\n").replace("\r\x1b[2K", "");
     let mut pieces = text.split("\x1b[");

@@ -1,4 +1,5 @@
-//! JSON output is consistent: ids are strings, and times are RFC 3339 under names that end in `_at`.
+//! JSON output is consistent: ids are strings, and times are RFC 3339 under names that end in
+//! `_at`.
 
 use serde_json::{Value, json};
 

@@ -337,8 +337,8 @@ fn real_server() -> S3Server {
     S3Server::start().unwrap_or_else(|error| panic!("there is no S3 server here: {error}"))
 }
 
-/// Records, ships and pulls on all machines for some rounds, with machines offline and the server down at times,
-/// until every machine has every event.
+/// Records, ships and pulls on all machines for some rounds, with machines offline and the server
+/// down at times, until every machine has every event.
 fn rounds(machines: &mut [Machine], server: &mut S3Server, rounds: Range<usize>) {
     for round in rounds {
         if round == 1 {

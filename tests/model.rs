@@ -93,8 +93,8 @@ pub(crate) fn run(sandbox: &Sandbox, arguments: &[&str], variables: &[(String, S
     sandbox.run_with(arguments, &variables, "")
 }
 
-/// A model that responds to each request with an observation, and a summary if requested. The title has the number of
-/// the request and `word`.
+/// A model that responds to each request with an observation, and a summary if requested. The title
+/// has the number of the request and `word`.
 pub(crate) fn answering(word: &'static str) -> Server {
     Server::answering(move |request| Answer::text(reply(word, request))).unwrap()
 }

@@ -1,4 +1,5 @@
-//! One memory for several clients: the same repository is one project, and each row names its client.
+//! One memory for several clients: the same repository is one project, and each row names its
+//! client.
 
 use std::{fs, process::Command};
 

@@ -121,8 +121,8 @@ fn a_fifo_passes_everything_on_or_is_refused_and_stays_a_fifo() {
             move || fs::read(file).unwrap()
         });
         let run = sandbox.run(case.arguments);
-        // Opened for writing, in case the command did not: the reader needs an end of file. This fails until the
-        // reader has opened it.
+        // Opened for writing, in case the command did not: the reader needs an end of file. This
+        // fails until the reader has opened it.
         let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         while !reader.is_finished() {
             drop(OpenOptions::new().write(true).custom_flags(nonblocking).open(&file));

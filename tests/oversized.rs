@@ -1,5 +1,5 @@
-//! Responses and imports that are far too large: each costs one failed request or one refused event, and nothing
-//! else.
+//! Responses and imports that are far too large: each costs one failed request or one refused
+//! event, and nothing else.
 
 use std::{
     fs,
@@ -23,7 +23,8 @@ use crate::{
     serving::{Serving, until},
 };
 
-/// A model whose every response is valid, this many megabytes long, and compressed to a few kilobytes.
+/// A model whose every response is valid, this many megabytes long, and compressed to a few
+/// kilobytes.
 struct HugeResponses {
     url: String,
     requests: Arc<AtomicUsize>,
@@ -50,7 +51,8 @@ impl HugeResponses {
     }
 }
 
-/// A response in the format of OpenAI. Parts that were compressed separately decompress to their concatenation.
+/// A response in the format of OpenAI. Parts that were compressed separately decompress to their
+/// concatenation.
 fn packed(megabytes: usize) -> Vec<u8> {
     let gzip = |bytes: &[u8]| {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());

@@ -1,5 +1,5 @@
-//! A log whose history differs from that of memory.db: power loss, an older copy, another log, one directory on two
-//! machines.
+//! A log whose history differs from that of memory.db: power loss, an older copy, another log, one
+//! directory on two machines.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 

@@ -39,7 +39,8 @@ fn the_real_client_accepts_the_plugin() {
     }
 }
 
-/// Has the client run the commands that `claude-mem plugin DIR` prints, and returns the marketplace's path.
+/// Has the client run the commands that `claude-mem plugin DIR` prints, and returns the
+/// marketplace's path.
 fn install_as_printed(client: &Client, dir: &str) -> String {
     let mut command = Command::new(binary());
     command.args(["plugin", dir]).env_clear().env("HOME", client.home()).current_dir(client.cwd());

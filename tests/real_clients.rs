@@ -1,5 +1,5 @@
-//! Real coding agents with one scripted model, one after another in one home directory: each does the same work, is
-//! recorded like the others, and is given the memory of the one before it.
+//! Real coding agents with one scripted model, one after another in one home directory: each does
+//! the same work, is recorded like the others, and is given the memory of the one before it.
 
 use std::{
     collections::BTreeMap,
@@ -32,8 +32,9 @@ fn decision(agent: &str) -> String {
     format!("We keep total_{agent}.py in cents instead of floats, because floats lose cents.")
 }
 
-/// The event, and the action and outcome of a tool use, without the agent's name. `None` for events that not every
-/// agent reports, such as the end of a session, and for those that claude-mem creates.
+/// The event, and the action and outcome of a tool use, without the agent's name. `None` for events
+/// that not every agent reports, such as the end of a session, and for those that claude-mem
+/// creates.
 fn outline(event: &Value, agent: &str, cwd: &Path) -> Option<String> {
     let of = &event["event"];
     let kind = event["kind"].as_str().unwrap();

@@ -1,4 +1,5 @@
-//! The files of a release: built from the test binary, and installed from a local folder without a toolchain.
+//! The files of a release: built from the test binary, and installed from a local folder without a
+//! toolchain.
 
 use std::{
     env::{self, consts::ARCH},
@@ -77,7 +78,8 @@ fn only(sandbox: &Sandbox, programs: &[&str]) -> String {
     dir.to_str().unwrap().to_owned()
 }
 
-/// Runs the hooks that are registered in Claude Code for one session, and returns the context of the next one.
+/// Runs the hooks that are registered in Claude Code for one session, and returns the context of
+/// the next one.
 fn first_memory(sandbox: &Sandbox, path: &str) -> String {
     let settings: Value = serde_json::from_str(&sandbox.read(".claude/settings.json")).unwrap();
     let command =
@@ -299,8 +301,9 @@ fn the_formula_and_cargo_binstall_name_the_archives(out: &Path) {
     }
 }
 
-/// The data directory in the fixture was written by version 0.1.0, including its database. The test shows that its
-/// files are read, migrated and extended. `worker.rs` tests that a newer version replaces an older worker.
+/// The data directory in the fixture was written by version 0.1.0, including its database. The test
+/// shows that its files are read, migrated and extended. `worker.rs` tests that a newer version
+/// replaces an older worker.
 #[test]
 fn an_upgrade_from_the_first_release_keeps_everything() {
     let sandbox = Sandbox::new();

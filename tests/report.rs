@@ -92,7 +92,8 @@ impl Session<'_> {
     }
 }
 
-/// Three sessions in two projects on two branches and two days, and one before that, distilled by a model.
+/// Three sessions in two projects on two branches and two days, and one before that, distilled by a
+/// model.
 fn worked() -> Sandbox {
     let sandbox = Sandbox::new();
     let (shop, site) = (repository(&sandbox, "shop"), repository(&sandbox, "site"));

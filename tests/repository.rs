@@ -1,4 +1,5 @@
-//! Conventions of the repository: crate metadata, pinned actions, the oldest supported Rust, the changelog.
+//! Conventions of the repository: crate metadata, pinned actions, the oldest supported Rust, the
+//! changelog.
 
 use std::{fs, path::Path, process::Command};
 

@@ -30,7 +30,8 @@ pub(crate) struct Run {
     pub(crate) stderr: String,
 }
 
-/// Adds a line to the file of skipped checks, which `tools/test` counts: the runner hides what a passing test prints.
+/// Adds a line to the file of skipped checks, which `tools/test` counts: the runner hides what a
+/// passing test prints.
 pub(crate) fn count_as_skipped(why: &str) {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("skipped-checks.txt");
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
@@ -74,7 +75,8 @@ impl Sandbox {
         fs::read_to_string(self.home().join(path)).unwrap()
     }
 
-    /// The binary with the home directory as working directory, and nothing of this process's environment.
+    /// The binary with the home directory as working directory, and nothing of this process's
+    /// environment.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = Command::new(binary());
         command.args(arguments).env_clear().env("HOME", self.home()).env("PATH", "/usr/bin:/bin");
@@ -86,8 +88,8 @@ impl Sandbox {
         command
     }
 
-    /// A shell in its own namespaces that runs a script whose `$0` is the binary. `None` where that is not allowed:
-    /// the check is then counted as skipped.
+    /// A shell in its own namespaces that runs a script whose `$0` is the binary. `None` where that
+    /// is not allowed: the check is then counted as skipped.
     pub(crate) fn in_own_world(&self, script: &str) -> Option<Command> {
         let allowed = Command::new("unshare").args(["-rm", "true"]).output();
         if !allowed.is_ok_and(|output| output.status.success()) {
@@ -127,8 +129,8 @@ impl Sandbox {
         }
     }
 
-    /// Runs a hook as Claude Code does. It must always exit with 0, print nothing to stderr, and respond with one
-    /// JSON object.
+    /// Runs a hook as Claude Code does. It must always exit with 0, print nothing to stderr, and
+    /// respond with one JSON object.
     pub(crate) fn hook(&self, name: &str, stdin: impl AsRef<[u8]>) -> Value {
         self.hook_with(name, &[], stdin)
     }
@@ -183,8 +185,8 @@ impl Run {
     }
 }
 
-/// The real Claude Code in its own environment, connected to the model server at `url`. It is installed if missing;
-/// if that fails, so does the test.
+/// The real Claude Code in its own environment, connected to the model server at `url`. It is
+/// installed if missing; if that fails, so does the test.
 pub(crate) fn real_client(url: &str) -> Client {
     Client::new(url).unwrap_or_else(|error| panic!("Claude Code cannot be installed here: {error}"))
 }
@@ -204,8 +206,8 @@ pub(crate) fn ours_with(client: &Client, arguments: &[&str], more: &[(&str, &str
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The binary under test. `CLAUDE_MEM_TEST_BINARY` names another one, such as an older build, to see which tests it
-/// fails.
+/// The binary under test. `CLAUDE_MEM_TEST_BINARY` names another one, such as an older build, to
+/// see which tests it fails.
 pub(crate) fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {

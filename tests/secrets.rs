@@ -16,8 +16,8 @@ use crate::{
 };
 use generator::Example;
 
-/// Looks for texts in every byte below the data directory, in every decompressed payload of the log, and in the
-/// vectors.
+/// Looks for texts in every byte below the data directory, in every decompressed payload of the
+/// log, and in the vectors.
 pub(crate) fn assert_nowhere(sandbox: &Sandbox, texts: &[&str]) {
     let files = files_below(&sandbox.data());
     assert!(files.len() > 2, "there is something to look through");

@@ -91,8 +91,8 @@ impl Lines {
     }
 }
 
-/// Polls until the condition holds; if it never does, the test runner's time limit fails the test. The pauses leave
-/// the processor to others.
+/// Polls until the condition holds; if it never does, the test runner's time limit fails the test.
+/// The pauses leave the processor to others.
 pub(crate) fn until(mut holds: impl FnMut() -> bool) {
     let mut pause = Duration::from_millis(1);
     while !holds() {

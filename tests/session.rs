@@ -1,4 +1,5 @@
-//! A session of the real Claude Code with our hooks installed, against a model that follows a script.
+//! A session of the real Claude Code with our hooks installed, against a model that follows a
+//! script.
 
 use std::collections::BTreeSet;
 
@@ -61,7 +62,8 @@ fn a_real_session_is_recorded_whole_by_the_hooks_as_installed() {
     assert_answers_were_accepted(&outcome.messages());
 }
 
-/// The client reports the outcome of each hook at the start, and the context it took from the response.
+/// The client reports the outcome of each hook at the start, and the context it took from the
+/// response.
 fn assert_answers_were_accepted(messages: &[Value]) {
     let answered: Vec<_> =
         messages.iter().filter(|message| message["subtype"] == "hook_response").collect();

@@ -1,4 +1,5 @@
-//! `claude-mem ship`, `restore`, `key` and `verify --remote`: a remote copy of the log, and its restoration.
+//! `claude-mem ship`, `restore`, `key` and `verify --remote`: a remote copy of the log, and its
+//! restoration.
 
 use std::{
     fs,

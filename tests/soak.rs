@@ -1,5 +1,5 @@
-//! Steady load on a worker: nothing grows with use. `claude-mem-tools soak` is the long form, which also watches
-//! resident memory.
+//! Steady load on a worker: nothing grows with use. `claude-mem-tools soak` is the long form, which
+//! also watches resident memory.
 
 use std::time::Duration;
 
@@ -7,11 +7,12 @@ use claude_mem_tools::soak::{Soak, soak};
 
 use crate::sandbox::{Sandbox, binary};
 
-/// The runtime, the distill, append and embedding threads, eight blocking threads, and two for each of two providers.
+/// The runtime, the distill, append and embedding threads, eight blocking threads, and two for each
+/// of two providers.
 const THREADS_MAX: usize = 4 + 8 + 2 * 2;
-/// SQLite keeps a descriptor open that is closed while another connection holds a lock, and reuses it. A leak of one
-/// per round would be ten times as many. Embedding starts some seconds later, with a database (3), the vector file
-/// and its locks (3), and the vector file of searches.
+/// SQLite keeps a descriptor open that is closed while another connection holds a lock, and reuses
+/// it. A leak of one per round would be ten times as many. Embedding starts some seconds later,
+/// with a database (3), the vector file and its locks (3), and the vector file of searches.
 const DESCRIPTORS_SPARE: usize = 4 + 7;
 /// Samples until all caches are filled.
 const WARM: usize = 3;

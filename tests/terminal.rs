@@ -1,4 +1,5 @@
-//! Commands at a real terminal: no line is too wide, long work shows progress, and declining is not an error.
+//! Commands at a real terminal: no line is too wide, long work shows progress, and declining is not
+//! an error.
 
 use std::collections::BTreeSet;
 
@@ -80,8 +81,8 @@ fn columns_of(line: &str) -> usize {
     line.chars().map(|c| if ('\u{2e80}'..='\u{ffef}').contains(&c) { 2 } else { 1 }).sum()
 }
 
-/// Lines that are wider than the terminal. A single wider word, such as a path or an address, is not broken, so that
-/// it can be copied.
+/// Lines that are wider than the terminal. A single wider word, such as a path or an address, is
+/// not broken, so that it can be copied.
 pub(crate) fn too_wide(what: &str, text: &str, columns: u16) -> Vec<String> {
     let text = plain(text);
     let is_too_wide = |line: &&str| {

@@ -31,7 +31,8 @@ fn is_documentation(path: &str) -> bool {
 
 /// Every use of a phrase, as `path:line: phrase: write ...`.
 fn findings(path: &str, text: &str, phrases: &[Phrase]) -> Vec<String> {
-    // One line of lower-case text without comment markers, and where each line of the file starts in it.
+    // One line of lower-case text without comment markers, and where each line of the file starts
+    // in it.
     let (mut joined, mut starts) = (String::new(), Vec::new());
     for line in text.lines() {
         starts.push(joined.len());

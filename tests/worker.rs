@@ -115,8 +115,8 @@ fn the_hook_does_not_wait_and_its_pipes_close_with_it() {
     let _stopped = Stopped(&sandbox);
     let sent = json!({"session_id": "s1", "hook_event_name": "Stop", "cwd": sandbox.home(),
         "last_assistant_message": "done"});
-    // `hook` returns when stdout and stderr are closed in all processes: a worker that had inherited them would block
-    // it.
+    // `hook` returns when stdout and stderr are closed in all processes: a worker that had
+    // inherited them would block it.
     for _ in 0..5 {
         sandbox.hook_with("summary", &AUTOSTART, sent.to_string());
     }
@@ -255,7 +255,8 @@ fn killing_the_worker_during_a_request_leaves_no_child_and_the_next_one_continue
     serving.kill();
     until(|| processes(&sandbox.home()).is_empty());
 
-    // A second worker, with another provider, sends the request again, and each event is answered once.
+    // A second worker, with another provider, sends the request again, and each event is answered
+    // once.
     let _next = Serving::start(&sandbox, &[]);
     until(|| kinds(&sandbox).iter().any(|kind| kind == "AgentReplied"));
     until(|| status(&sandbox)["unanswered"]["events"] == 0);

@@ -1,14 +1,16 @@
 //! Events to rows, and rows to answers: the only SQL in claude-mem.
 //!
-//! [`Store`] is the database. [`Store::fold`] reads the log in order and writes rows; [`rebuild()`] writes
-//! all of them into a new file. Everything is derived: the same log gives the same rows, byte for byte.
+//! [`Store`] is the database. [`Store::fold`] reads the log in order and writes rows; [`rebuild()`]
+//! writes all of them into a new file. Everything is derived: the same log gives the same rows,
+//! byte for byte.
 //!
 //! - [`fold`]: events to rows. Each [`Projection`] defines which rows an event becomes.
 //! - [`query`]: rows to answers.
 //! - [`maintain`]: what to forget and erase, vacuuming, dumps.
 //!
-//! Below them: `store` (opening, files and schema of the database), `hosts` (the logs of several machines
-//! in one database), [`xml`] (parsing an agent's reply) and `fts_terms` (additional search terms).
+//! Below them: `store` (opening, files and schema of the database), `hosts` (the logs of several
+//! machines in one database), [`xml`] (parsing an agent's reply) and `fts_terms` (additional search
+//! terms).
 #![warn(missing_docs)]
 
 mod error;

@@ -58,7 +58,8 @@ impl OpenCodeRecords {
         Ok(sessions.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Calls `each` with every part of a session's messages in order, as JSON with `timestamp`, `message` and `part`.
+    /// Calls `each` with every part of a session's messages in order, as JSON with `timestamp`,
+    /// `message` and `part`.
     pub fn parts<E: From<Error>>(
         &self,
         session: &str,

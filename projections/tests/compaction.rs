@@ -225,7 +225,8 @@ fn the_branch_of_a_forgotten_session_is_gone_too() {
     assert_same_text(&rebuilt_rows(&log), &before);
 }
 
-/// An older version recorded text of the client as the user's. Without the text, it is still no turn.
+/// An older version recorded text of the client as the user's. Without the text, it is still no
+/// turn.
 #[test]
 fn a_forgotten_notification_does_not_become_a_turn() {
     let dir = tempfile::tempdir().unwrap();

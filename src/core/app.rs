@@ -66,12 +66,13 @@ impl App {
 const STYLE_START: char = '\u{fdd0}';
 const STYLE_END: char = '\u{fdd1}';
 
-/// Data goes to stdout, messages to stderr. Control and invisible characters are removed here; JSON escapes them.
-/// Lines are wrapped to the terminal's width; without a terminal they stay as they are.
+/// Data goes to stdout, messages to stderr. Control and invisible characters are removed here; JSON
+/// escapes them. Lines are wrapped to the terminal's width; without a terminal they stay as they
+/// are.
 #[derive(Debug)]
 pub struct Output {
-    /// Marks our own colours until they are printed, to distinguish them from escape sequences in recorded text.
-    /// Random, so that recorded text cannot contain it. `None` without colours.
+    /// Marks our own colours until they are printed, to distinguish them from escape sequences in
+    /// recorded text. Random, so that recorded text cannot contain it. `None` without colours.
     style_mark: Option<String>,
     /// Read before a pager replaces stdout.
     columns: Option<usize>,

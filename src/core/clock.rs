@@ -13,7 +13,8 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The system's clock. `CLAUDE_MEM_NOW`, such as `2026-03-01T12:00:00Z`, fixes the time for demos and tests.
+    /// The system's clock. `CLAUDE_MEM_NOW`, such as `2026-03-01T12:00:00Z`, fixes the time for
+    /// demos and tests.
     pub fn new(environment: &Environment) -> Self {
         Self { fixed: environment.text("CLAUDE_MEM_NOW").and_then(|text| text.parse().ok()) }
     }
@@ -24,8 +25,8 @@ impl Clock {
     }
 }
 
-/// The time zone for output. Finding the name of the system's zone means scanning the zone database, which is too slow
-/// for a hook, so its file is read directly.
+/// The time zone for output. Finding the name of the system's zone means scanning the zone
+/// database, which is too slow for a hook, so its file is read directly.
 pub fn zone() -> TimeZone {
     let local = || TimeZone::tzif("Local", &fs::read("/etc/localtime").ok()?).ok();
     match env::var_os("TZ") {

@@ -1,4 +1,5 @@
-//! Diagnostics: `logs/claude-mem.log` for hooks, which must not write to stderr, and `logs/worker.log`.
+//! Diagnostics: `logs/claude-mem.log` for hooks, which must not write to stderr, and
+//! `logs/worker.log`.
 //!
 //! Writing a line never fails the caller: a full disk must not turn one problem into two.
 
@@ -57,7 +58,8 @@ impl Level {
     }
 }
 
-/// Appends one line to `logs/claude-mem.log`, with one `write`, so that lines of parallel hooks do not mix.
+/// Appends one line to `logs/claude-mem.log`, with one `write`, so that lines of parallel hooks do
+/// not mix.
 pub fn record(data: &Path, level: Level, message: impl Display) {
     // A message may quote a path, a response or an input.
     let message = redact_text(&message.to_string(), Policy::default()).text;
@@ -100,7 +102,8 @@ fn open(file: &Path) -> std::io::Result<fs::File> {
     fs::OpenOptions::new().append(true).create(true).owner_only().no_wait().open(file)
 }
 
-/// Two processes may rotate at the same time. A newer file then replaces an older one, which only loses old lines.
+/// Two processes may rotate at the same time. A newer file then replaces an older one, which only
+/// loses old lines.
 fn rotate(file: &Path) {
     for age in (1..ROTATED_MAX).rev() {
         let _ = fs::rename(aged(file, age), aged(file, age + 1));
@@ -112,8 +115,8 @@ fn aged(file: &Path, age: u32) -> PathBuf {
     file.with_extension(format!("log.{age}"))
 }
 
-/// `2026-11-16T04:07:57.123456Z WARN [4711] message`, with line breaks and control characters escaped so
-/// that a message can neither forge a second line nor move a terminal's cursor.
+/// `2026-11-16T04:07:57.123456Z WARN [4711] message`, with line breaks and control characters
+/// escaped so that a message can neither forge a second line nor move a terminal's cursor.
 fn line(level: Level, message: &str) -> String {
     let now = jiff::Timestamp::now();
     let mut line = format!("{now:.6} {} [{}] ", level.label(), std::process::id());

@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-/// Variables of the user and the machine: names, paths, language, time zone. Programs on Windows do not start without the
-/// last ones.
+/// Variables of the user and the machine: names, paths, language, time zone. Programs on Windows do
+/// not start without the last ones.
 const OWN: [&str; 30] = [
     "HOME",
     "USER",
@@ -74,9 +74,9 @@ impl Environment {
         self.get(name)?.into_string().ok()
     }
 
-    /// The variables for a child process that serves all projects: those of the machine and its user. Tokens, URLs,
-    /// profiles and proxies are dropped, because they may belong to the project that started us. To set them for all
-    /// projects, write them to `.env` in the data directory.
+    /// The variables for a child process that serves all projects: those of the machine and its
+    /// user. Tokens, URLs, profiles and proxies are dropped, because they may belong to the project
+    /// that started us. To set them for all projects, write them to `.env` in the data directory.
     pub fn own(&self) -> Vec<(OsString, OsString)> {
         let mut all = self.all();
         all.retain(|(name, _)| name.to_str().is_some_and(is_own));

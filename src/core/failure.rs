@@ -9,8 +9,8 @@ use crate::{
     wrap::wrap_hanging,
 };
 
-/// An error of a command. Libraries say what happened; the advice is added here, because only the binary knows its
-/// commands.
+/// An error of a command. Libraries say what happened; the advice is added here, because only the
+/// binary knows its commands.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Failure {
     what: String,

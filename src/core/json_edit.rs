@@ -1,8 +1,8 @@
 //! Edits one member of another program's JSON file and keeps every other byte.
 //!
-//! A parser would not write numbers and the order of keys back as they were. So only the outermost object is parsed;
-//! its members stay text. In a file with comments, which some programs allow, the text itself is changed
-//! (`commented.rs`).
+//! A parser would not write numbers and the order of keys back as they were. So only the outermost
+//! object is parsed; its members stay text. In a file with comments, which some programs allow, the
+//! text itself is changed (`commented.rs`).
 
 mod commented;
 

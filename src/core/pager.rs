@@ -15,8 +15,8 @@ pub struct Pager {
 }
 
 impl Pager {
-    /// Starts `PAGER`, or `less`, which exits at once if everything fits on the screen. `None` without a terminal, if
-    /// `PAGER` is `cat`, or if it cannot be started.
+    /// Starts `PAGER`, or `less`, which exits at once if everything fits on the screen. `None`
+    /// without a terminal, if `PAGER` is `cat`, or if it cannot be started.
     pub fn start(environment: &Environment) -> Option<Self> {
         let is_dumb = environment.get("TERM").is_none_or(|terminal| terminal == "dumb");
         if is_dumb || !io::stdout().is_terminal() || !io::stdin().is_terminal() {
@@ -40,7 +40,8 @@ impl Pager {
 
 impl Drop for Pager {
     fn drop(&mut self) {
-        // The pager sees the end of the text when the last writer closes the pipe. Its exit code does not matter.
+        // The pager sees the end of the text when the last writer closes the pipe. Its exit code
+        // does not matter.
         let _ = io::stdout().flush();
         if let Ok(nowhere) = File::options().write(true).open("/dev/null") {
             let _ = redirect_stdout(nowhere);

@@ -1,7 +1,8 @@
 //! Progress of long work: a bar on a terminal, with percent, rate and remaining time.
 //!
-//! Work that ends within half a second shows nothing. Reporting only stores numbers: one thread draws, so that a
-//! million reports write no more than a few hundred, and the bar moves while the work itself reports nothing.
+//! Work that ends within half a second shows nothing. Reporting only stores numbers: one thread
+//! draws, so that a million reports write no more than a few hundred, and the bar moves while the
+//! work itself reports nothing.
 
 use std::{
     fmt,
@@ -227,8 +228,8 @@ impl Task {
     }
 }
 
-/// Steps or bytes per second since the start. The bar's own estimate begins when it is first drawn, with everything
-/// that was done until then.
+/// Steps or bytes per second since the start. The bar's own estimate begins when it is first drawn,
+/// with everything that was done until then.
 fn rate(state: &ProgressState) -> f64 {
     let elapsed = state.elapsed().as_secs_f64();
     if elapsed > 0.0 { state.pos() as f64 / elapsed } else { 0.0 }
@@ -264,8 +265,8 @@ pub struct LogProgress {
 }
 
 impl LogProgress {
-    /// Progress of reading our own log, and then those of other hosts below a folder. Without a terminal it does
-    /// nothing.
+    /// Progress of reading our own log, and then those of other hosts below a folder. Without a
+    /// terminal it does nothing.
     pub fn new(name: &str, own: &Log, others: Option<&Path>) -> Self {
         let (mut starts, mut total) = (Vec::new(), 0);
         if io::stderr().is_terminal() {

@@ -1,14 +1,14 @@
 //! Removes characters that control a terminal or that a reader cannot see.
 //!
-//! Recorded text is written by strangers: a tool's output, a file name, another machine's host name. An escape
-//! sequence in it can rewrite the screen or the clipboard; a bidirectional override shows other code than is
-//! there; tag characters (U+E0000 and above) carry instructions that only a model reads. The log keeps all of it,
-//! because it is what happened. It is cleaned where it leaves: [`Output`](crate::app::Output) for terminals, the
-//! context page, MCP answers, and requests to a model. JSON for programs is escaped instead, so that nothing is
-//! lost.
+//! Recorded text is written by strangers: a tool's output, a file name, another machine's host
+//! name. An escape sequence in it can rewrite the screen or the clipboard; a bidirectional override
+//! shows other code than is there; tag characters (U+E0000 and above) carry instructions that only
+//! a model reads. The log keeps all of it, because it is what happened. It is cleaned where it
+//! leaves: [`Output`](crate::app::Output) for terminals, the context page, MCP answers, and
+//! requests to a model. JSON for programs is escaped instead, so that nothing is lost.
 //!
-//! What this costs: emoji joined by U+200D are shown as their parts, and scripts that use U+200C or U+200D to shape
-//! letters (Persian, several Indic scripts) are shown without that shaping.
+//! What this costs: emoji joined by U+200D are shown as their parts, and scripts that use U+200C or
+//! U+200D to shape letters (Persian, several Indic scripts) are shown without that shaping.
 
 use std::{
     borrow::Cow,
@@ -59,8 +59,9 @@ pub fn write_json(out: &mut (impl Write + ?Sized), value: &impl Serialize) -> io
     value.serialize(&mut Serializer::with_formatter(out, Escaping)).map_err(io::Error::from)
 }
 
-/// Whether a character acts on a terminal, changes the direction of text, or is invisible: the C0 and C1
-/// controls but line break and tab, and Unicode's default ignorable code points, line separators and noncharacters.
+/// Whether a character acts on a terminal, changes the direction of text, or is invisible: the C0
+/// and C1 controls but line break and tab, and Unicode's default ignorable code points, line
+/// separators and noncharacters.
 pub fn is_unsafe(character: char) -> bool {
     matches!(character,
         '\0'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{9f}'
@@ -82,8 +83,8 @@ impl Formatter for Escaping {
         write_escaped(out, fragment)
     }
 
-    /// JSON that is written as it came. Only in a string can it hold unsafe characters, but for a carriage return,
-    /// which is white space.
+    /// JSON that is written as it came. Only in a string can it hold unsafe characters, but for a
+    /// carriage return, which is white space.
     fn write_raw_fragment<W: ?Sized + Write>(
         &mut self,
         out: &mut W,

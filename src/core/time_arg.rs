@@ -110,7 +110,8 @@ pub fn micros(moment: Timestamp) -> u64 {
 }
 
 impl When {
-    /// A time in a request of a program: as people write it, or in seconds or milliseconds since 1970.
+    /// A time in a request of a program: as people write it, or in seconds or milliseconds since
+    /// 1970.
     pub fn from_api(text: &str) -> Result<Self, InvalidTime> {
         let Ok(number) = text.trim().parse::<i64>() else { return text.parse() };
         // No request means the year 5000: a number that large counts milliseconds.

@@ -1,12 +1,13 @@
 //! Reads and writes files at paths that the user chose.
 //!
-//! A chosen path can be anything: a file, a symbolic link, a device such as `/dev/null`, a FIFO. Renaming a
-//! temporary file over it is right for a regular file only; over `/dev/null` it breaks the whole machine. So
-//! every command that writes to such a path does it here:
+//! A chosen path can be anything: a file, a symbolic link, a device such as `/dev/null`, a FIFO.
+//! Renaming a temporary file over it is right for a regular file only; over `/dev/null` it breaks
+//! the whole machine. So every command that writes to such a path does it here:
 //!
-//! - a regular file, or a new one, is written to a temporary file next to it and renamed, so that a reader or a crash finds
-//!   the old content or the new. Mode and owner of the old file are kept;
-//! - of a symbolic link, the target is written; the link stays. A dangling link has its target created;
+//! - a regular file, or a new one, is written to a temporary file next to it and renamed, so that a
+//!   reader or a crash finds the old content or the new. Mode and owner of the old file are kept;
+//! - of a symbolic link, the target is written; the link stays. A dangling link has its target
+//!   created;
 //! - a device, a pipe or a FIFO is written in place, as a shell redirection does;
 //! - a read-only file is rejected, also for root.
 
@@ -50,7 +51,8 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     out.sync_all()
 }
 
-/// Reads a regular file to its end. Anything else is an error: a FIFO would block and a device may never end.
+/// Reads a regular file to its end. Anything else is an error: a FIFO would block and a device may
+/// never end.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_with_metadata(path).map(|(bytes, _)| bytes)
 }
@@ -75,7 +77,8 @@ pub fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// An output that is being written. Dropped without [`commit`](Self::commit), a regular file stays as it was.
+/// An output that is being written. Dropped without [`commit`](Self::commit), a regular file stays
+/// as it was.
 #[derive(Debug)]
 pub struct UserFile {
     out: File,
@@ -153,8 +156,8 @@ impl Drop for UserFile {
     }
 }
 
-/// The path behind all symbolic links of the last component, whether or not something is there. `None` for a
-/// link to an open file of a process, which has no path.
+/// The path behind all symbolic links of the last component, whether or not something is there.
+/// `None` for a link to an open file of a process, which has no path.
 fn follow(path: &Path) -> io::Result<Option<PathBuf>> {
     let mut path = path.to_path_buf();
     for _ in 0..LINKS_MAX {

@@ -1,7 +1,8 @@
 //! Fits text to the width of a terminal: measures, cuts and wraps it.
 //!
-//! A terminal breaks a long line anywhere, also within a word. Lines are wrapped here instead, between words. A word
-//! wider than the terminal stays whole, so that a path or an ID can be copied.
+//! A terminal breaks a long line anywhere, also within a word. Lines are wrapped here instead,
+//! between words. A word wider than the terminal stays whole, so that a path or an ID can be
+//! copied.
 
 use unicode_width::UnicodeWidthChar;
 

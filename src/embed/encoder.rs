@@ -149,7 +149,8 @@ fn keep_first_rows(rows: &mut Vec<f32>, texts: &[Vec<u32>], hidden: usize) {
     rows.truncate(texts.len() * hidden);
 }
 
-/// Every token looks at all others of its text, once per head. `rows` holds queries, keys and values of each token.
+/// Every token looks at all others of its text, once per head. `rows` holds queries, keys and
+/// values of each token.
 #[inline(always)]
 fn attention<const GROUPS: usize>(
     multiply_block: impl MultiplyBlock<GROUPS>,

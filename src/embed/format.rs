@@ -11,8 +11,8 @@
 //! linear   f32 scale and f32 bias per output; i8 weights [outputs / 16][inputs][16]
 //! ```
 //!
-//! Numbers are little-endian. Every array starts at a multiple of 64 bytes. Weights lie as the kernel reads
-//! them, so there is no load step: a mapped or included file is used as it is.
+//! Numbers are little-endian. Every array starts at a multiple of 64 bytes. Weights lie as the
+//! kernel reads them, so there is no load step: a mapped or included file is used as it is.
 
 use crate::InvalidModel;
 

@@ -1,9 +1,9 @@
 //! The arithmetic: products of matrices, norms, softmax and GELU with one fixed result.
 //!
 //! Every sum has one order: products are summed over the inputs one after the other by fused
-//! multiply-add, other sums run in `LANES` lanes. Loops over lanes become vector instructions of whatever
-//! width, which changes no bit. No function of a C library is used, as those differ between systems
-//! (`mul_add` and `sqrt` are defined to the last bit).
+//! multiply-add, other sums run in `LANES` lanes. Loops over lanes become vector instructions of
+//! whatever width, which changes no bit. No function of a C library is used, as those differ
+//! between systems (`mul_add` and `sqrt` are defined to the last bit).
 #![expect(clippy::inline_always, reason = "compiled again for the caller's instruction set")]
 
 use crate::format::{Floats, GROUP, LANES};
@@ -11,7 +11,8 @@ use crate::format::{Floats, GROUP, LANES};
 /// Which instructions the compiler may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Instructions {
-    /// Those of every processor of this architecture. x86-64 alone has no fused multiply-add: correct, and slow.
+    /// Those of every processor of this architecture. x86-64 alone has no fused multiply-add:
+    /// correct, and slow.
     Baseline,
     /// AVX2 and FMA: all x86-64 processors since about 2013.
     #[cfg(target_arch = "x86_64")]
@@ -51,14 +52,16 @@ pub(crate) type Lanes = [f32; LANES];
 /// `LANES` columns of a matrix: one row per input.
 pub(crate) type Panel = [Lanes];
 
-/// Rows whose sums take 12 of AVX2's 16 registers. With 8 or more, the compiler vectorises over rows instead of lanes.
+/// Rows whose sums take 12 of AVX2's 16 registers. With 8 or more, the compiler vectorises over
+/// rows instead of lanes.
 const ROWS: usize = 6;
 
-/// Rows in blocks of `ROWS · GROUPS`, each block input by input, in the order in which [`multiply`] reads them.
+/// Rows in blocks of `ROWS · GROUPS`, each block input by input, in the order in which [`multiply`]
+/// reads them.
 pub(crate) type Blocks<const GROUPS: usize> = Vec<[[f32; ROWS]; GROUPS]>;
 
-/// Puts rows into blocks. A row begins every `stride` values; its first `inputs` values count. The last block is filled
-/// up with zeros.
+/// Puts rows into blocks. A row begins every `stride` values; its first `inputs` values count. The
+/// last block is filled up with zeros.
 #[inline(always)]
 pub(crate) fn pack<const GROUPS: usize>(
     rows: &[f32],
@@ -79,7 +82,8 @@ pub(crate) fn pack<const GROUPS: usize>(
     }
 }
 
-/// Multiplies rows with a panel, a block at a time by `multiply_block`. The sums of a row go to `out`, every `out_stride` values.
+/// Multiplies rows with a panel, a block at a time by `multiply_block`. The sums of a row go to
+/// `out`, every `out_stride` values.
 #[inline(always)]
 pub(crate) fn multiply<const GROUPS: usize>(
     multiply_block: impl MultiplyBlock<GROUPS>,
@@ -113,8 +117,8 @@ pub(crate) type Sums<const GROUPS: usize> = [[Lanes; ROWS]; GROUPS];
 
 /// The product of a block and a panel: nearly all the time of embedding.
 ///
-/// Plain loops over indexes, compiled into the functions below: inside of a larger function, the compiler would not keep
-/// the sums in registers.
+/// Plain loops over indexes, compiled into the functions below: inside of a larger function, the
+/// compiler would not keep the sums in registers.
 #[inline(always)]
 fn multiply_block<const GROUPS: usize>(
     block: &[[[f32; ROWS]; GROUPS]],
@@ -289,7 +293,8 @@ fn erf(x: f32) -> f32 {
     (1.0 - polynomial * t * exp(-x * x)).copysign(x)
 }
 
-/// The exponential, by powers of two and a Taylor polynomial; no more than a few units off in the last place.
+/// The exponential, by powers of two and a Taylor polynomial; no more than a few units off in the
+/// last place.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
     /// Added to a small number, leaves its nearest integer in the lowest bits.

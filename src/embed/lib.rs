@@ -1,7 +1,7 @@
 //! Turns text into vectors of its meaning: a BERT encoder over a model file.
 //!
-//! No I/O and no clock. The same text gives the same bits on every processor, so that vectors made on
-//! one machine can be compared with, and checked on, any other.
+//! No I/O and no clock. The same text gives the same bits on every processor, so that vectors made
+//! on one machine can be compared with, and checked on, any other.
 
 mod encoder;
 pub mod format;
@@ -35,7 +35,8 @@ pub struct Model<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidModel(String);
 
-/// What a text is for. The model was trained to see a prefix before queries and none before memories.
+/// What a text is for. The model was trained to see a prefix before queries and none before
+/// memories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Query,
@@ -47,8 +48,8 @@ pub enum Role {
 pub struct ModelId(pub [u8; 16]);
 
 impl<'a> Model<'a> {
-    /// Reads the header and the places of the weights. Truncated and foreign bytes are an error; damage
-    /// within the weights is not noticed here.
+    /// Reads the header and the places of the weights. Truncated and foreign bytes are an error;
+    /// damage within the weights is not noticed here.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, InvalidModel> {
         let (header, body) = Header::decode(bytes)?;
         let mut reader = Reader::new(body);
@@ -76,7 +77,8 @@ impl<'a> Model<'a> {
         self.header.hidden
     }
 
-    /// The median of each dimension over ordinary texts. Vectors lose less in few bits once it is subtracted.
+    /// The median of each dimension over ordinary texts. Vectors lose less in few bits once it is
+    /// subtracted.
     pub fn center(&self) -> Vec<f32> {
         self.header.center.clone()
     }
@@ -86,7 +88,8 @@ impl<'a> Model<'a> {
         self.header.words_weight
     }
 
-    /// The vector of a text, of unit length. What is beyond the longest text that the model reads is cut off.
+    /// The vector of a text, of unit length. What is beyond the longest text that the model reads
+    /// is cut off.
     ///
     /// A damaged model can give values that are not numbers; then every dimension is zero.
     pub fn embed(&self, text: &str, role: Role) -> Vec<f32> {
@@ -132,8 +135,9 @@ impl<'a> Model<'a> {
 
     /// Whether the model knows the language of a text well enough for its vector to mean anything.
     ///
-    /// No, if there is nothing to read, if more than a fifth of the pieces are unknown, or if most letters are
-    /// outside the Latin alphabet: single letters of many scripts are known, their words are not.
+    /// No, if there is nothing to read, if more than a fifth of the pieces are unknown, or if most
+    /// letters are outside the Latin alphabet: single letters of many scripts are known, their
+    /// words are not.
     pub fn can_read(&self, text: &str) -> bool {
         let mut pieces = Vec::new();
         wordpiece::push_pieces(&self.vocabulary, text, self.header.tokens_max, &mut pieces);

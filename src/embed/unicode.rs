@@ -1,6 +1,7 @@
 //! Which characters BERT's tokenizer drops, and which it takes for words of their own.
 
-/// Control characters, format characters and private use: BERT drops them, even between two letters.
+/// Control characters, format characters and private use: BERT drops them, even between two
+/// letters.
 pub(crate) fn is_dropped(c: char) -> bool {
     match c {
         '\t' | '\n' | '\r' => false,

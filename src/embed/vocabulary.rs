@@ -41,7 +41,8 @@ impl<'a> Vocabulary<'a> {
 
     /// The longest piece that `text` begins with: its token and its length.
     ///
-    /// Narrows the range of pieces byte by byte, so the time depends on the longest piece, not on `text`.
+    /// Narrows the range of pieces byte by byte, so the time depends on the longest piece, not on
+    /// `text`.
     pub(crate) fn longest(&self, text: &[u8], begins_word: bool) -> Option<(u32, usize)> {
         let mut range =
             if begins_word { 0..self.beginnings } else { self.beginnings..self.pieces.len() };

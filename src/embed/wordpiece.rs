@@ -1,7 +1,7 @@
 //! `WordPiece` as BERT does it: clean, part into words, cut words into the longest known pieces.
 //!
-//! One difference: BERT keeps spacing and enclosing marks (Indic vowel signs, keycaps) and drops other
-//! combining marks; here all of them are dropped.
+//! One difference: BERT keeps spacing and enclosing marks (Indic vowel signs, keycaps) and drops
+//! other combining marks; here all of them are dropped.
 
 use unicode_normalization::char::{decompose_canonical, is_combining_mark};
 
@@ -30,7 +30,8 @@ pub(crate) fn push_pieces(
             continue;
         }
         let alone = is_ideograph(c);
-        // Marks are dropped, so their order does not matter and each character can be decomposed by itself.
+        // Marks are dropped, so their order does not matter and each character can be decomposed by
+        // itself.
         decompose_canonical(c, |part| {
             for lower in part.to_lowercase().filter(|part| !is_combining_mark(*part)) {
                 let alone = alone || is_punctuation(lower);

@@ -1,4 +1,5 @@
-//! The response to a prompt, a file use or a failed command: the memories that concern it, or nothing.
+//! The response to a prompt, a file use or a failed command: the memories that concern it, or
+//! nothing.
 
 use claude_mem_capture::{
     CLAUDE_CODE, ContextMax, IncomingKind, Occasion, Recorder, Response, Subject,
@@ -18,7 +19,8 @@ use claude_mem_memory::context::{
 use claude_mem_projections::{Error, Store};
 use claude_mem_server::worker::recall;
 
-/// The part of the log that is searched for memories given since the last indexing: about two milliseconds.
+/// The part of the log that is searched for memories given since the last indexing: about two
+/// milliseconds.
 const LOOK_BYTES_MAX: usize = 2 << 20;
 
 /// The memories for an occasion. Nothing at all if none concerns it.
@@ -104,8 +106,9 @@ fn memories_for(
 /// More starts than this are not searched for a compaction.
 const STARTS_MAX: u32 = 20;
 
-/// The memories that the session was given since its last compaction, which removed the rest from its history. Events
-/// that are not indexed yet count, too: without a worker, indexing waits for the next session.
+/// The memories that the session was given since its last compaction, which removed the rest from
+/// its history. Events that are not indexed yet count, too: without a worker, indexing waits for
+/// the next session.
 fn given(recorder: &Recorder, store: &Store, session: &str) -> Result<Vec<ObservationRef>, Error> {
     let log = Log::open(&recorder.paths.log(), Options::default())?;
     let mut given = store.injected_in(session, last_compaction(&log, store, session)?)?;

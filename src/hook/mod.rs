@@ -1,8 +1,8 @@
 //! The commands that clients run as hooks.
 //!
-//! The user's session always continues: exit code 0, nothing on stderr, and on stdout one response in the client's
-//! form, or nothing. A hook reads stdin, appends at most one event, responds, appends the memories it gave, and
-//! exits.
+//! The user's session always continues: exit code 0, nothing on stderr, and on stdout one response
+//! in the client's form, or nothing. A hook reads stdin, appends at most one event, responds,
+//! appends the memories it gave, and exits.
 
 mod added;
 mod session_start;
@@ -33,7 +33,8 @@ use claude_mem_core::{
 use claude_mem_events::MemoryInjected;
 use claude_mem_install::registered::is_duplicate_of_installed;
 
-/// Whether the response was written. A second JSON object on stdout would turn both into plain text.
+/// Whether the response was written. A second JSON object on stdout would turn both into plain
+/// text.
 static HAS_RESPONDED: AtomicBool = AtomicBool::new(false);
 
 /// A hook in the arguments.
@@ -45,8 +46,9 @@ pub(crate) enum HookCall {
 }
 
 impl HookCall {
-    /// Recognizes a hook without the command-line parser, whose tables alone take longer than a hook.
-    /// `None` leaves the arguments to the parser: other commands, help, and a person at a terminal.
+    /// Recognizes a hook without the command-line parser, whose tables alone take longer than a
+    /// hook. `None` leaves the arguments to the parser: other commands, help, and a person at a
+    /// terminal.
     pub(crate) fn from_arguments(
         first: Option<&OsStr>,
         rest: impl Iterator<Item = OsString>,
@@ -99,8 +101,8 @@ fn is_at_terminal() -> bool {
     io::stdin().is_terminal()
 }
 
-/// Runs one hook, and returns its exit code. `None` if it is not a hook: a script or an editor ran `claude-mem
-/// context` without a payload, to see the context of a session.
+/// Runs one hook, and returns its exit code. `None` if it is not a hook: a script or an editor ran
+/// `claude-mem context` without a payload, to see the context of a session.
 fn run(hook: HookCommand) -> Option<u8> {
     respond_even_in_panic(hook);
     let Some(recorder) = Recorder::from_process().filter(|it| !is_duplicate(it, hook)) else {
@@ -132,7 +134,8 @@ fn run(hook: HookCommand) -> Option<u8> {
     if let (Some(injected), Some(envelope)) = (injected, envelope) {
         recorder.record_injection(envelope, injected);
     }
-    // Tool uses are frequent, and are distilled at the end of their turn: they do not start a worker.
+    // Tool uses are frequent, and are distilled at the end of their turn: they do not start a
+    // worker.
     if outcome.kind != Some(IncomingKind::ToolUse)
         && outcome.needs_worker
         && recorder.settings.get(&WORKER_AUTOSTART)
@@ -142,8 +145,9 @@ fn run(hook: HookCommand) -> Option<u8> {
     Some(0)
 }
 
-/// The response to the first prompt of a client that takes no memory at the start of a session: the memory of the
-/// start, then what concerns the prompt. What the start gives is recorded first, so that it is not given twice.
+/// The response to the first prompt of a client that takes no memory at the start of a session: the
+/// memory of the start, then what concerns the prompt. What the start gives is recorded first, so
+/// that it is not given twice.
 fn first_prompt(
     recorder: &Recorder,
     client: &Client,
@@ -187,8 +191,9 @@ fn write_all(mut rest: &[u8]) {
     }
 }
 
-/// A panic would end the process with a signal and a message on stderr. The panic hook runs before either,
-/// so it responds and exits. Only the location is noted: the message may quote private text.
+/// A panic would end the process with a signal and a message on stderr. The panic hook runs before
+/// either, so it responds and exits. Only the location is noted: the message may quote private
+/// text.
 fn respond_even_in_panic(hook: HookCommand) {
     panic::set_hook(Box::new(move |panicked| {
         respond(hook.client, &Response::default());

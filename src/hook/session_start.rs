@@ -62,7 +62,8 @@ pub(super) fn response(
     (Response { context: Some(context), notice, event }, injected)
 }
 
-/// Our tools under the names that the client gives them. Claude Code finds them by their bare names.
+/// Our tools under the names that the client gives them. Claude Code finds them by their bare
+/// names.
 fn with_tool_names(text: &str, client: &Client) -> String {
     if client.name == CLAUDE_CODE.name {
         return text.to_owned();
@@ -87,9 +88,9 @@ struct GivenContext {
     notice: Option<String>,
 }
 
-/// The memory for this session, and a notice about the provider. After a resume the old context is still in the
-/// session's history, so only memories that other sessions added since are given. After a compaction the session is
-/// given its own state.
+/// The memory for this session, and a notice about the provider. After a resume the old context is
+/// still in the session's history, so only memories that other sessions added since are given.
+/// After a compaction the session is given its own state.
 fn memory_for(
     recorder: &Recorder,
     client: &Client,
@@ -206,8 +207,8 @@ fn is_known(log: &Log, position: Seq, begun: &Envelope) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// Indexes new events, but not for long: the session waits. If another process is at it, or everything
-/// must be rebuilt, the rows that exist serve meanwhile.
+/// Indexes new events, but not for long: the session waits. If another process is at it, or
+/// everything must be rebuilt, the rows that exist serve meanwhile.
 fn caught_up(recorder: &Recorder, log: &Log) -> Option<Store> {
     let mode = Mode::load(&recorder.paths.data, &recorder.settings.get(&MODE));
     let mode = mode.unwrap_or_else(|_| Mode::code());
@@ -221,7 +222,8 @@ fn caught_up(recorder: &Recorder, log: &Log) -> Option<Store> {
     Some(store)
 }
 
-/// Kinds of events that change the memory of a session. Captured events do not, until they are distilled.
+/// Kinds of events that change the memory of a session. Captured events do not, until they are
+/// distilled.
 const MEMORY_KINDS: [u16; 7] = [
     AgentReplied::KIND,
     ReprocessFinished::KIND,

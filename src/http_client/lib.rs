@@ -1,6 +1,7 @@
 //! One JSON request to a service that the user chose: a provider, or an embedding endpoint.
 //!
-//! Time and size are limited. Redirects are not followed, because the key in the headers is only for the configured host.
+//! Time and size are limited. Redirects are not followed, because the key in the headers is only
+//! for the configured host.
 
 use std::{io::Read as _, sync::LazyLock, time::Duration};
 

@@ -85,7 +85,8 @@ pub fn run(
     }
     record(app, point)?;
     catch_up(&mut store, &log)?;
-    // Another machine may have forgotten something; the process that pulled its log deleted the rows.
+    // Another machine may have forgotten something; the process that pulled its log deleted the
+    // rows.
     erase_hidden(app, &store)?;
     let all = store.eraser()?;
     make_complete(&dir, &store, &all, &log)?;

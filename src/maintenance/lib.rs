@@ -1,4 +1,5 @@
-//! Maintenance of the stored log: compaction, retention, repair, and redaction of what is already stored.
+//! Maintenance of the stored log: compaction, retention, repair, and redaction of what is already
+//! stored.
 
 pub mod compact;
 mod purge;

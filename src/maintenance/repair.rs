@@ -1,7 +1,7 @@
 //! Repairs the log automatically, from the remote or from the backup.
 //!
-//! The worker reads the whole log once a day, and as soon as folding meets damage. Damaged bytes go to
-//! `quarantine/` first, as with `claude-mem verify`.
+//! The worker reads the whole log once a day, and as soon as folding meets damage. Damaged bytes go
+//! to `quarantine/` first, as with `claude-mem verify`.
 
 use std::{
     fs, io,
@@ -68,8 +68,8 @@ impl Repair {
     }
 }
 
-/// Checks the log if that is due, or if folding met `gaps` that it had not met at the last check, and repairs what
-/// is damaged.
+/// Checks the log if that is due, or if folding met `gaps` that it had not met at the last check,
+/// and repairs what is damaged.
 pub fn turn(app: &mut App, gaps: u64) -> Result<(), Failure> {
     let last = Repair::load(&app.paths);
     let is_fresh =
@@ -80,7 +80,8 @@ pub fn turn(app: &mut App, gaps: u64) -> Result<(), Failure> {
     unless_compacting(app, |app| run(app, false))
 }
 
-/// Settles that the backup is no copy of the log as it is: one of them is damaged, or was replaced by an older one.
+/// Settles that the backup is no copy of the log as it is: one of them is damaged, or was replaced
+/// by an older one.
 pub fn backup(app: &mut App) -> Result<(), Failure> {
     unless_compacting(app, |app| run(app, true))
 }
@@ -96,8 +97,8 @@ fn unless_compacting(
     }
 }
 
-/// Reads the whole log and repairs what is damaged. If the backup `is_other_history`, also brings back what only the
-/// backup holds, and then makes the backup a copy of the log again.
+/// Reads the whole log and repairs what is damaged. If the backup `is_other_history`, also brings
+/// back what only the backup holds, and then makes the backup a copy of the log again.
 fn run(app: &mut App, is_other_history: bool) -> Result<(), Failure> {
     let dir = app.paths.log();
     let Some(host) = local::host(&dir)? else { return Ok(()) };
@@ -202,8 +203,9 @@ fn open(app: &App, place: &str) -> Result<Remote, Error> {
     Remote::open(place, Purpose::Read, paths, settings, environment)
 }
 
-/// Rewrites the backup after records were permanently removed from the log. A backup that is switched off is deleted,
-/// and so are the copies of other logs: they may contain the removed records.
+/// Rewrites the backup after records were permanently removed from the log. A backup that is
+/// switched off is deleted, and so are the copies of other logs: they may contain the removed
+/// records.
 pub(crate) fn refresh_backup(app: &mut App) -> Result<(), Failure> {
     let dir = backup::dir(&app.paths);
     if !dir.exists() {

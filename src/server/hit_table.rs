@@ -30,9 +30,9 @@ pub(crate) enum DayLayout {
     Day,
 }
 
-/// A heading per day, a line per hit. Days and files are in the order of their first hit, so the best
-/// one comes first. The columns are named once. The project and the client are columns only if there are
-/// several.
+/// A heading per day, a line per hit. Days and files are in the order of their first hit, so the
+/// best one comes first. The columns are named once. The project and the client are columns only if
+/// there are several.
 pub(crate) fn hit_table(hits: &[Hit], within: DayLayout) -> String {
     let columns = Columns {
         project: hits.iter().any(|hit| hit.project != hits[0].project),

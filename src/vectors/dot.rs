@@ -1,7 +1,8 @@
 //! Dot products of bytes, with AVX2 where the processor has it.
 //!
-//! The loop is written once and compiled twice. Sums of integers do not depend on their order, so both give the same numbers.
-//! Other processors than x86-64 have their vector instructions in every build.
+//! The loop is written once and compiled twice. Sums of integers do not depend on their order, so
+//! both give the same numbers. Other processors than x86-64 have their vector instructions in every
+//! build.
 
 /// Calls `row(index, product)` for the components of each record.
 pub(crate) fn for_each_product<'a>(

@@ -1,7 +1,8 @@
 //! Erasing records: zeros over what is forgotten, in every vector file, at once.
 //!
-//! A vector reveals what its text was about, so it goes when the text goes. Every file in the directory is treated, whichever
-//! model it belongs to, because the setting may name that model again.
+//! A vector reveals what its text was about, so it goes when the text goes. Every file in the
+//! directory is treated, whichever model it belongs to, because the setting may name that model
+//! again.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -19,9 +20,11 @@ use crate::{
 /// Records read at once.
 const BATCH: usize = 1024;
 
-/// Overwrites all records for which `is_forgotten`, and returns how many there were. A directory that does not exist has none.
+/// Overwrites all records for which `is_forgotten`, and returns how many there were. A directory
+/// that does not exist has none.
 ///
-/// Damaged records are overwritten, too, and unreadable files are deleted: their content is unknown.
+/// Damaged records are overwritten, too, and unreadable files are deleted: their content is
+/// unknown.
 pub fn erase(
     dir: &Path,
     mut is_forgotten: impl FnMut(&Header, Record<'_>) -> bool,

@@ -26,7 +26,8 @@
 //! | 36 | 4 | dot product of the center and the vector, a float |
 //! | 40 | | components of the vector minus the center, divided by the scale and rounded to bytes |
 //!
-//! An erased record consists of zeros. A record whose checksum is wrong does not count, nor does a part of a record at the end.
+//! An erased record consists of zeros. A record whose checksum is wrong does not count, nor does a
+//! part of a record at the end.
 
 use crate::{Digest, MemoryKey, ModelId};
 
@@ -164,8 +165,8 @@ pub(crate) fn encode_record(
 
 /// The vector minus the center as bytes, and the scale that turns them back.
 ///
-/// The center is taken away first because a model's vectors lie to one side of the origin: one component that is large
-/// in all of them would use up the range of the bytes.
+/// The center is taken away first because a model's vectors lie to one side of the origin: one
+/// component that is large in all of them would use up the range of the bytes.
 pub(crate) fn quantize(vector: &[f32], center: &[f32]) -> (f32, Vec<i8>) {
     let moved: Vec<f32> = vector.iter().zip(center).map(|(value, center)| value - center).collect();
     let largest = moved.iter().fold(0f32, |largest, value| largest.max(value.abs()));

@@ -1,17 +1,20 @@
 //! The file of embedding vectors, and the exact search in it.
 //!
-//! Vectors are a cache outside the log and the database. Each model has one file, `vectors/<model id>.bin` in the data
-//! directory, made of fixed records ([`format`](mod@format)). A record belongs to one *window* of the text of one memory and
-//! carries a digest of that text. Deleting the file costs the time to embed everything again, and nothing else.
+//! Vectors are a cache outside the log and the database. Each model has one file, `vectors/<model
+//! id>.bin` in the data directory, made of fixed records ([`format`](mod@format)). A record belongs
+//! to one *window* of the text of one memory and carries a digest of that text. Deleting the file
+//! costs the time to embed everything again, and nothing else.
 //!
-//! - [`Vectors`] maps the file and finds the nearest memories by comparing the query with every record.
+//! - [`Vectors`] maps the file and finds the nearest memories by comparing the query with every
+//!   record.
 //! - [`VectorWriter`] adds records and rewrites the file. One process at a time embeds.
 //! - [`erase`] overwrites records of forgotten memories in every file, at once.
 //!
-//! **Mapped, not read.** Segments of the log are read, because a mapping of a truncated file ends the process. This
-//! file is different: reading 40 MB per search would cost twice the search, and keeping it on the heap would triple the
-//! worker. No process of ours ever shortens the file: a torn end is overwritten, and a rewritten file replaces the old one
-//! by rename. For everybody else, [`Vectors::query`] checks the length before it reads.
+//! **Mapped, not read.** Segments of the log are read, because a mapping of a truncated file ends
+//! the process. This file is different: reading 40 MB per search would cost twice the search, and
+//! keeping it on the heap would triple the worker. No process of ours ever shortens the file: a
+//! torn end is overwritten, and a rewritten file replaces the old one by rename. For everybody
+//! else, [`Vectors::query`] checks the length before it reads.
 
 mod dot;
 mod erase;
@@ -31,8 +34,8 @@ use std::path::{Path, PathBuf};
 
 /// A memory: its kind and its row in the database.
 ///
-/// Kinds have the numbers of `Kind` in `claude-mem-projections`: 0 observation, 1 summary, 2 prompt. They are on disk and
-/// never change.
+/// Kinds have the numbers of `Kind` in `claude-mem-projections`: 0 observation, 1 summary, 2
+/// prompt. They are on disk and never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemoryKey {
     pub kind: u8,

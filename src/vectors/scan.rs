@@ -15,7 +15,8 @@ const THREAD_RECORDS_MIN: usize = 4_000;
 
 /// How near each memory is to a query. A memory is as near as the nearest of its windows.
 ///
-/// A cosine is `(q−c)·(x−c) + c·x + c·q − c·c` for the center `c`. Only the first product is of bytes.
+/// A cosine is `(q−c)·(x−c) + c·x + c·q − c·c` for the center `c`. Only the first product is of
+/// bytes.
 #[derive(Debug)]
 pub struct Scan<'a> {
     vectors: &'a Vectors,
@@ -79,12 +80,14 @@ impl<'a> Scan<'a> {
         });
     }
 
-    /// The nearest memories and their cosines, nearest first. Equal ones come in the order of their keys.
+    /// The nearest memories and their cosines, nearest first. Equal ones come in the order of their
+    /// keys.
     pub fn best(&self, count: usize) -> Vec<(MemoryKey, f32)> {
         self.best_of(count, |_| true)
     }
 
-    /// Like [`best`](Self::best), among the memories that `accept` takes. It is called for near ones only.
+    /// Like [`best`](Self::best), among the memories that `accept` takes. It is called for near
+    /// ones only.
     pub fn best_of(
         &self,
         count: usize,
@@ -119,7 +122,8 @@ impl<'a> Scan<'a> {
         Some(self.cosines[at]).filter(|cosine| cosine.is_finite())
     }
 
-    /// The digests of a memory's embedded texts, with their cosines. A text that the memory no longer has must not count.
+    /// The digests of a memory's embedded texts, with their cosines. A text that the memory no
+    /// longer has must not count.
     pub fn digests(&self, key: MemoryKey) -> Vec<(Digest, f32)> {
         let numbers = match self.cosine(key) {
             Some(_) => self.vectors.records_of(key),
@@ -138,7 +142,8 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// The cosine of one record, whose product with the query is given. Negative infinity if it was erased meanwhile.
+/// The cosine of one record, whose product with the query is given. Negative infinity if it was
+/// erased meanwhile.
 #[inline]
 fn cosine(record: Record<'_>, product: i32, query_scale: f32, constant: f32) -> f32 {
     match record.scale() {

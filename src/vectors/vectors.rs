@@ -53,8 +53,9 @@ pub(crate) struct Memory {
 }
 
 impl Vectors {
-    /// Opens the file of a model. `None` if there is none, or if it is of another model, of other dimensions or no vector
-    /// file at all. An empty center stands for zeros in as many dimensions as the file has.
+    /// Opens the file of a model. `None` if there is none, or if it is of another model, of other
+    /// dimensions or no vector file at all. An empty center stands for zeros in as many dimensions
+    /// as the file has.
     pub fn open(path: &Path, model: ModelId, center: &[f32]) -> io::Result<Option<Self>> {
         let Some((file, header)) = open(path, &model, center.len())? else { return Ok(None) };
         let map = map(&file, &header)?;
@@ -160,7 +161,8 @@ impl Vectors {
         records.any(|record| record.digest() == *digest && record.has_vector_of(expected))
     }
 
-    /// Whether the mapping can be read: somebody else may have truncated the file, and then reading would end the process.
+    /// Whether the mapping can be read: somebody else may have truncated the file, and then reading
+    /// would end the process.
     pub(crate) fn is_readable(&self) -> bool {
         self.file.metadata().is_ok_and(|found| found.len() >= self.map.len() as u64)
     }
@@ -245,8 +247,8 @@ fn map(file: &File, header: &Header) -> io::Result<Mmap> {
     let records = (file.metadata()?.len() as usize).saturating_sub(HEADER_BYTES);
     let length = HEADER_BYTES + records - records % header.record_bytes();
     #[expect(unsafe_code, reason = "reading the file at every search takes twice as long")]
-    // SAFETY: processes of ours never shorten the file. They overwrite records with zeros and append others, and any
-    // bytes make a valid record: at worst, one score of one search is wrong.
+    // SAFETY: processes of ours never shorten the file. They overwrite records with zeros and
+    // append others, and any bytes make a valid record: at worst, one score of one search is wrong.
     unsafe {
         memmap2::MmapOptions::new().len(length).map(file)
     }

@@ -52,8 +52,8 @@ pub struct VectorWriter {
 }
 
 impl VectorWriter {
-    /// Opens the file of a model for writing. Creates it, and replaces a file that cannot be used. `None` while another process
-    /// writes.
+    /// Opens the file of a model for writing. Creates it, and replaces a file that cannot be used.
+    /// `None` while another process writes.
     pub fn open(path: &Path, model: ModelId, center: &[f32]) -> io::Result<Option<Self>> {
         let Some(dir) = path.parent() else { return Err(io::ErrorKind::InvalidInput.into()) };
         DirBuilder::new().recursive(true).owner_only().create(dir)?;
@@ -85,9 +85,9 @@ impl VectorWriter {
 
     /// Gives a memory these windows and no others. Call it once per memory.
     ///
-    /// `is_current` is asked under the write lock, right before the write. Whoever forgets a memory hides it in the database
-    /// and then erases its vectors under the same lock: so either this call sees that it is hidden, or the erasure sees the
-    /// records of this call.
+    /// `is_current` is asked under the write lock, right before the write. Whoever forgets a memory
+    /// hides it in the database and then erases its vectors under the same lock: so either this
+    /// call sees that it is hidden, or the erasure sees the records of this call.
     pub fn put(
         &mut self,
         key: MemoryKey,

@@ -35,7 +35,8 @@ impl Site {
         });
     }
 
-    /// Whether the worker holds its lock on the database: without it, others delete the write-ahead log.
+    /// Whether the worker holds its lock on the database: without it, others delete the write-ahead
+    /// log.
     fn is_locked(&self) -> bool {
         let inode = fs::metadata(self.database()).unwrap().ino().to_string();
         let pid = self.serving.child.id().to_string();
@@ -52,8 +53,8 @@ impl Site {
     }
 }
 
-/// Queries with the `sqlite3` program, or in this process if there is none. The newest SQLite checks twice before it
-/// deletes a write-ahead log; older programs do not.
+/// Queries with the `sqlite3` program, or in this process if there is none. The newest SQLite
+/// checks twice before it deletes a write-ahead log; older programs do not.
 fn look(site: &Site, sql: &str) -> String {
     match Command::new("sqlite3").arg(site.database()).arg(sql).output() {
         Ok(output) => String::from_utf8(output.stdout).unwrap().trim_end().to_owned(),

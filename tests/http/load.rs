@@ -50,7 +50,8 @@ impl<'a> Program<'a> {
         true
     }
 
-    /// Sends this many events in a row, until the connection is closed. Returns the acknowledged ones.
+    /// Sends this many events in a row, until the connection is closed. Returns the acknowledged
+    /// ones.
     fn send_all(mut self, count: usize) -> Vec<String> {
         let program = self.number;
         let ids = (0..count).map(|number| format!("t{program}-{number}"));

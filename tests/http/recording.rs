@@ -141,8 +141,8 @@ fn sessions_can_be_addressed_by_number_and_unknown_ones_are_created() {
     assert_eq!(begun["sessionDbId"], standing["sessionDbId"]);
     assert_eq!(site.ask("POST", "/sessions/7/summarize", None).ok()["status"], "queued");
     until(|| site.get("/sessions/7/status")["queueLength"] == 0);
-    // The prompt made the tool use due. The queue may be empty before the stop is in it, and the stop may come
-    // between two requests.
+    // The prompt made the tool use due. The queue may be empty before the stop is in it, and the
+    // stop may come between two requests.
     let number = standing["sessionDbId"].as_i64().unwrap();
     until(|| site.get(&format!("/sessions/{number}/status")) == site.get("/sessions/7/status"));
 }
@@ -164,7 +164,8 @@ fn a_session_can_be_cancelled_and_its_events_stay_in_the_log() {
     until(|| site.get("/sessions/1/status")["queueLength"] == 0);
 }
 
-/// A model that accepts a request and never responds. Returns the connection once the request has arrived.
+/// A model that accepts a request and never responds. Returns the connection once the request has
+/// arrived.
 fn silent_model() -> (String, thread::JoinHandle<TcpStream>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

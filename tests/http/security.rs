@@ -1,4 +1,5 @@
-//! Authentication: one test for each line of `.github/SECURITY.md` about requests. Limits are in `limits.rs`.
+//! Authentication: one test for each line of `.github/SECURITY.md` about requests. Limits are in
+//! `limits.rs`.
 
 use std::{
     fs,
@@ -399,7 +400,8 @@ fn destinations_secrets_and_limits_cannot_be_changed_over_http() {
     }
     assert!(!site.sandbox.data().join("settings.json").exists());
     assert!(!site.sandbox.data().join(".env").exists());
-    // Settings are read-only except for this list: a new setting is safe until someone decides otherwise.
+    // Settings are read-only except for this list: a new setting is safe until someone decides
+    // otherwise.
     let all = site.get("/api/settings");
     let editable: Vec<_> = all["settings"].as_array().unwrap().iter().collect();
     let editable = editable.iter().filter(|setting| setting["is_read_only"] == false);

@@ -358,7 +358,8 @@ fn the_past_of_every_client_becomes_the_same_events_and_importing_twice_adds_not
     }
 }
 
-/// Lines of `history.jsonl`: of a deleted session, of one with a transcript, of an older client, and a command.
+/// Lines of `history.jsonl`: of a deleted session, of one with a transcript, of an older client,
+/// and a command.
 #[test]
 fn prompts_of_deleted_sessions_are_imported_from_the_history_once() {
     let sandbox = Sandbox::new();

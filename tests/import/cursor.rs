@@ -1,4 +1,5 @@
-//! Transcripts of Cursor: they have no times, tool results or folder, so file times and paths are used.
+//! Transcripts of Cursor: they have no times, tool results or folder, so file times and paths are
+//! used.
 
 use std::fs::{self, File};
 

@@ -119,7 +119,8 @@ fn every_row_with_memory_is_imported_once() {
         rows(&sandbox, "select tool, tool_use_id, upstream_id from tool_uses"),
         "Bash|t1|1\n"
     );
-    // The folder of a pending message identifies its project; worktrees and merged projects are the same.
+    // The folder of a pending message identifies its project; worktrees and merged projects are the
+    // same.
     assert_eq!(rows(&sandbox, "select key, label from projects"), "/scratch/shop|shop\n");
     let events = format!("{:?}", sandbox.events());
     assert!(!events.contains("walrus") && !events.contains("AKIAIOSF"), "{events}");

@@ -88,8 +88,8 @@ pub(crate) fn planted() -> Vec<Example> {
         .collect()
 }
 
-/// Texts that must not be redacted: placeholders in manuals, tokens that are far too short, and names that only look
-/// like one.
+/// Texts that must not be redacted: placeholders in manuals, tokens that are far too short, and
+/// names that only look like one.
 pub(crate) fn harmless() -> Vec<Example> {
     let filled =
         vendors().filter(|(known, ..)| *known == "prose").flat_map(|(_, vendor, token)| {

@@ -1,8 +1,10 @@
-//! Runs captured hook payloads of a client through the built binary and describes the recorded events.
+//! Runs captured hook payloads of a client through the built binary and describes the recorded
+//! events.
 //!
-//! A folder contains payloads as `NN.Event.json`, in order, or below `hooks/` as `scenario.NN.Event.json`. `FIXTURES`
-//! in a payload stands for the folder, and `/scratch` for a folder of the run, into which the scenario's file of
-//! `transcripts/` is copied if the payload expects a transcript.
+//! A folder contains payloads as `NN.Event.json`, in order, or below `hooks/` as
+//! `scenario.NN.Event.json`. `FIXTURES` in a payload stands for the folder, and `/scratch` for a
+//! folder of the run, into which the scenario's file of `transcripts/` is copied if the payload
+//! expects a transcript.
 
 use std::{
     fs,
@@ -166,8 +168,8 @@ pub fn table(rows: &[Row]) -> String {
     lines.collect()
 }
 
-/// The expected kind of event, by the event name in the file name of the payload. `None` if there is nothing to
-/// record.
+/// The expected kind of event, by the event name in the file name of the payload. `None` if there
+/// is nothing to record.
 pub fn expected_kind(row: &Row) -> Option<&'static str> {
     let has = |name: &str| !row.payload[name].is_null();
     let parts: Vec<&str> = row.file.split('.').collect();
@@ -211,8 +213,8 @@ pub fn expected_kind(row: &Row) -> Option<&'static str> {
     }
 }
 
-/// The parts of the payload that its event lacks: session, prompt, command, file, answer. They are looked up under
-/// all names that clients use, without the parsers of claude-mem.
+/// The parts of the payload that its event lacks: session, prompt, command, file, answer. They are
+/// looked up under all names that clients use, without the parsers of claude-mem.
 pub fn missing(row: &Row) -> Vec<String> {
     let Some(event) = row.events.last() else { return Vec::new() };
     let first = |paths: &[&str]| {

@@ -1,5 +1,5 @@
-//! The storm: processes that append, roll, seal, compact and tail a log are killed repeatedly at random moments. At
-//! the end every acknowledged record must be there exactly once, undamaged.
+//! The storm: processes that append, roll, seal, compact and tail a log are killed repeatedly at
+//! random moments. At the end every acknowledged record must be there exactly once, undamaged.
 
 use claude_mem_log::{
     Appender, Compactor, Id, Item, KeepAll, Log, Options, Packing, Record, SegmentState, Seq,
@@ -193,7 +193,8 @@ fn write(log: &Path, number: u64, notes: &mut fs::File) -> Result<(), Box<dyn Er
         let id = Id::new(RealDisk.now_us(), seed);
         let payload = payload(id);
         appender.append(&Record { id, kind: 1, schema: 1, codec: 0, payload: &payload })?;
-        // From here on it must never be lost. A note is one small write, so it is complete or missing.
+        // From here on it must never be lost. A note is one small write, so it is complete or
+        // missing.
         notes.write_all(id.as_bytes())?;
         if random.bits() >> 58 == 0 {
             appender.sync()?;

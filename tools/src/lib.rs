@@ -1,5 +1,6 @@
-//! Tools for tests of claude-mem: a scripted model server, a bucket that fails on demand, the real Claude Code
-//! client, a storm of killed processes, one of socket events, and steady load on a worker. All of them need Unix.
+//! Tools for tests of claude-mem: a scripted model server, a bucket that fails on demand, the real
+//! Claude Code client, a storm of killed processes, one of socket events, and steady load on a
+//! worker. All of them need Unix.
 
 #![cfg(unix)]
 

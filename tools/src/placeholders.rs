@@ -1,7 +1,7 @@
 //! Counts the placeholders that redaction leaves in text without secrets, such as source code.
 //!
-//! Files are sent through the hook, as the output of a tool, and read back from the log, so the count is what a user
-//! would lose.
+//! Files are sent through the hook, as the output of a tool, and read back from the log, so the
+//! count is what a user would lose.
 
 use std::{
     collections::BTreeMap,
@@ -67,8 +67,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// Counts the placeholders that `binary` leaves in the files below `folder` with one of these extensions. Its data
-/// goes to `home`, which must be empty.
+/// Counts the placeholders that `binary` leaves in the files below `folder` with one of these
+/// extensions. Its data goes to `home`, which must be empty.
 pub fn measure(
     binary: &Path,
     home: &Path,

@@ -1,12 +1,15 @@
-//! The soak: steady load on a worker, through HTTP and hooks, while its memory, descriptors and threads are watched.
+//! The soak: steady load on a worker, through HTTP and hooks, while its memory, descriptors and
+//! threads are watched.
 //!
-//! A round is one session over HTTP, one by hooks, and some searches; an event stream is open all the time. A long
-//! soak paces its rounds and measures the memory of the process. A short one does not, and counts possible leaks: descriptors,
-//! threads, and the entries of the worker's own tables.
+//! A round is one session over HTTP, one by hooks, and some searches; an event stream is open all
+//! the time. A long soak paces its rounds and measures the memory of the process. A short one does
+//! not, and counts possible leaks: descriptors, threads, and the entries of the worker's own
+//! tables.
 //!
-//! The caches of SQLite and the candidates of a search are bounded, and an empty database does not reach the bounds. So
-//! a long soak first fills the database without pauses. Growth is judged from one minute after that, without mapped
-//! pages: those of the vector file grow with it and belong to the page cache.
+//! The caches of SQLite and the candidates of a search are bounded, and an empty database does not
+//! reach the bounds. So a long soak first fills the database without pauses. Growth is judged from
+//! one minute after that, without mapped pages: those of the vector file grow with it and belong to
+//! the page cache.
 
 use std::{
     error::Error,
@@ -109,7 +112,8 @@ impl Report {
         &self.samples[first.unwrap_or(0)..]
     }
 
-    /// Growth of memory, without mapped files, after the first minute of steady load, in megabytes a minute, by least squares.
+    /// Growth of memory, without mapped files, after the first minute of steady load, in megabytes
+    /// a minute, by least squares.
     pub fn slope(&self) -> f64 {
         let samples = self.settled();
         let count = samples.len() as f64;

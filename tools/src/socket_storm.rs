@@ -1,7 +1,7 @@
 //! A storm of events through `worker.sock`, and the check that all of them are indexed.
 //!
-//! Clients send lines to one worker as fast as it accepts them, while it indexes them. At the end the log and the
-//! tables must contain the same events: each acknowledged one exactly once.
+//! Clients send lines to one worker as fast as it accepts them, while it indexes them. At the end
+//! the log and the tables must contain the same events: each acknowledged one exactly once.
 
 use std::{
     collections::HashSet,
@@ -111,8 +111,8 @@ fn send(
     Ok(())
 }
 
-/// Mostly some hundred bytes; one in a hundred is longer than several memory pages, which makes a partial read
-/// likely.
+/// Mostly some hundred bytes; one in a hundred is longer than several memory pages, which makes a
+/// partial read likely.
 fn text(number: u64, event: u64) -> String {
     let mixed = (number << 32 | event).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     let len = if mixed.is_multiple_of(100) { 8_000 + mixed % 20_000 } else { 20 + mixed % 500 };

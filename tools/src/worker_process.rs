@@ -1,5 +1,5 @@
-//! A worker process for the tools: started in a home directory, reached over HTTP and `worker.sock`, killed when
-//! dropped.
+//! A worker process for the tools: started in a home directory, reached over HTTP and
+//! `worker.sock`, killed when dropped.
 
 use std::{
     error::Error,
@@ -86,7 +86,8 @@ impl Drop for WorkerProcess {
     }
 }
 
-/// A command of the program in this home directory, with nothing of our environment. The rules distill.
+/// A command of the program in this home directory, with nothing of our environment. The rules
+/// distill.
 pub fn command(binary: &Path, home: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(binary);
     command.args(arguments).env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin");

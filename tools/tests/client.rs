@@ -200,7 +200,8 @@ fn an_error_of_the_model_is_a_result_with_its_status() {
     assert_eq!(server.requests().len(), 2, "the first try and one more");
 }
 
-/// The client repeats the streaming request as long as it may retry, and then requests without streaming.
+/// The client repeats the streaming request as long as it may retry, and then requests without
+/// streaming.
 #[test]
 fn a_broken_stream_is_requested_again() {
     for (broken, retries, second_is_streamed) in [

@@ -1,7 +1,7 @@
 //! Every dependency comes from the package registry, under a license that `deny.toml` allows.
 //!
-//! `cargo deny check` also knows the advisories. Building it takes two processors two minutes, so only CI runs it, which
-//! installs it ready-made.
+//! `cargo deny check` also knows the advisories. Building it takes two processors two minutes, so
+//! only CI runs it, which installs it ready-made.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::{fs, path::Path, process::Command};

@@ -1,7 +1,7 @@
 //! The top-level modules of a crate have no dependency cycles.
 //!
-//! Cargo forbids cycles between crates, but not within one. The paths in the code (`crate::x`, `super::x`, and names
-//! that the crate root re-exports) form the graph. Tests do not count.
+//! Cargo forbids cycles between crates, but not within one. The paths in the code (`crate::x`,
+//! `super::x`, and names that the crate root re-exports) form the graph. Tests do not count.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::{

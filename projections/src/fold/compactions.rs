@@ -66,8 +66,8 @@ fn compact(rows: &Rows<'_>, event: &Recorded, compacted: &LogCompacted) -> Resul
 /// The reason of a gap left by an interrupted write. Such a write was never acknowledged.
 const TORN: &str = "a write that was cut short";
 
-/// Deletes memories that a later generation superseded. Their costs are kept, and so are observations
-/// that this log revises: sessions are given them, or they mark others as wrong.
+/// Deletes memories that a later generation superseded. Their costs are kept, and so are
+/// observations that this log revises: sessions are given them, or they mark others as wrong.
 fn drop_superseded(rows: &Rows<'_>, first: i64, before: i64) -> Result<()> {
     let sql = "update replies set verdict = 'erased', skip_reason = null
                where superseded_by is not null and seq >= ?1 and seq < ?2";

@@ -184,9 +184,9 @@ fn current_corrections(
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Matches the text of a `<corrects>` against the type and title of an observation. Ignores case and
-/// white space. The type may precede the title, as in the recap that models see. A title that ends
-/// in `…` matches by prefix.
+/// Matches the text of a `<corrects>` against the type and title of an observation. Ignores case
+/// and white space. The type may precede the title, as in the recap that models see. A title that
+/// ends in `…` matches by prefix.
 pub fn names_observation(corrects: &str, kind: &str, title: &str) -> bool {
     let (sought, title) = (normalized(corrects), normalized(title));
     let behind_kind = sought

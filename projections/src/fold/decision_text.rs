@@ -1,8 +1,8 @@
 //! Compares the words of two decisions: does the later one replace what the earlier one chose?
 //!
 //! A false match hides a true memory, so three conditions must hold: the later title names what it
-//! replaces, the earlier title chose all of that, and both share a further word. The lists are part of
-//! the fold: after a change, raise the version of the projection.
+//! replaces, the earlier title chose all of that, and both share a further word. The lists are part
+//! of the fold: after a change, raise the version of the projection.
 
 use std::collections::BTreeSet;
 

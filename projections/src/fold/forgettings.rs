@@ -106,8 +106,8 @@ struct Forgetting<'a> {
 /// The host of the forgetting at `?1`.
 const HOST: &str = "(select host from forgettings where seq = ?1)";
 
-/// Whether a row of `events` or of memories precedes the forgetting at `?1` with the id `?2`. Rows of the same
-/// log compare by place; those of other logs by id, which starts with the time.
+/// Whether a row of `events` or of memories precedes the forgetting at `?1` with the id `?2`. Rows
+/// of the same log compare by place; those of other logs by id, which starts with the time.
 fn is_before() -> String {
     format!("iif(host = {HOST}, seq < ?1, event < ?2)")
 }
@@ -181,8 +181,9 @@ impl Forgetting<'_> {
         }
         let which = match is_named {
             true => {
-                // An event named here is known to the forgetting, so it counts whatever the clocks say.
-                // `forgotten_events` also holds replies of which only single memories are named: they stay.
+                // An event named here is known to the forgetting, so it counts whatever the clocks
+                // say. `forgotten_events` also holds replies of which only single memories are
+                // named: they stay.
                 format!(
                     "(host != {HOST} or seq < ?1)
                      and event in (select event from forgotten_events where forgetting = ?1)

@@ -120,7 +120,8 @@ impl Store {
         Ok(Seq::from_raw(position(&self.connection, log)? as u64))
     }
 
-    /// Whether the rows were folded by other versions of the projections, or with other observation types.
+    /// Whether the rows were folded by other versions of the projections, or with other observation
+    /// types.
     fn is_outdated(&self) -> Result<bool> {
         let sql = "select kinds from checkpoint";
         let kinds: String = self.connection.query_row(sql, (), |row| row.get(0))?;

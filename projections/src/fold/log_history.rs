@@ -27,7 +27,8 @@ struct FoldedPosition {
 /// A rebuild that was needed because the log's history differs from the database's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryRebuild {
-    /// Whether it is another log, rather than the same one cut short or restored from an older copy.
+    /// Whether it is another log, rather than the same one cut short or restored from an older
+    /// copy.
     pub is_other_log: bool,
     /// When, in microseconds since 1970.
     pub at_us: u64,

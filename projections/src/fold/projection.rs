@@ -33,7 +33,8 @@ pub trait Projection: Sync {
     /// rows.
     fn version(&self) -> u32;
 
-    /// Folds one event into rows. No clock, no network, no environment: the same log gives the same rows.
+    /// Folds one event into rows. No clock, no network, no environment: the same log gives the same
+    /// rows.
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()>;
 }
 

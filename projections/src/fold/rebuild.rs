@@ -31,7 +31,8 @@ const AHEAD_MAX: usize = 4;
 const INDEXES_NEEDED: [&str; 4] =
     ["tool_uses_by_turn", "prompts_by_session", "answers_by_reply", "observations_revised"];
 
-/// An empty database is filled by a rebuild if its logs are larger than this, and by folding otherwise.
+/// An empty database is filled by a rebuild if its logs are larger than this, and by folding
+/// otherwise.
 const FOLDED_BYTES_MAX: u64 = 1 << 20;
 
 /// Rebuilds the database at `path` from the whole log. Calls `progress` after each batch.

@@ -1,10 +1,10 @@
 //! Replacements: an earlier observation that a later one of the same project makes obsolete.
 //!
 //! A decision is replaced by one that gives up what it chose, if both share files; [`DecisionText`]
-//! compares their words. A lesson about a command is replaced when it is learned again. The rows are
-//! compared as the replies gave them. Nothing else counts: not the order of folding, no other row, no
-//! edit. Triggers keep `is_replaced` up to date: it holds as long as the later one does. A mark by hand
-//! wins.
+//! compares their words. A lesson about a command is replaced when it is learned again. The rows
+//! are compared as the replies gave them. Nothing else counts: not the order of folding, no other
+//! row, no edit. Triggers keep `is_replaced` up to date: it holds as long as the later one does. A
+//! mark by hand wins.
 
 use crate::{
     error::Result,

@@ -70,9 +70,9 @@ fn finish(rows: &Rows<'_>, event: &Recorded, finished: &ReprocessFinished) -> Re
     Ok(())
 }
 
-/// The replies of a generation: its own, and those already recorded with the same prompt version, which were not
-/// requested again. Generation 0 has no start event and covers the whole log, so that making it current undoes all
-/// reprocessing.
+/// The replies of a generation: its own, and those already recorded with the same prompt version,
+/// which were not requested again. Generation 0 has no start event and covers the whole log, so
+/// that making it current undoes all reprocessing.
 #[derive(Default)]
 struct Scope {
     prompt_version: Option<String>,

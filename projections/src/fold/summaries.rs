@@ -109,8 +109,9 @@ fn sum_up(rows: &Rows<'_>, event: &Recorded, recorded: &RecordedReply<'_>) -> Re
     if recorded.reply.verdict == Verdict::Unreadable {
         return Ok(());
     }
-    // Each reply takes a number, with or without a row: whether a turn changed files cannot be seen once its events
-    // are forgotten, and numbers must not depend on the order in which logs are folded.
+    // Each reply takes a number, with or without a row: whether a turn changed files cannot be seen
+    // once its events are forgotten, and numbers must not depend on the order in which logs are
+    // folded.
     let id = rows.numbers("summaries", 1)?;
     let sources = rows.sources(event)?;
     if sources.is_forgotten {
@@ -157,8 +158,9 @@ fn sum_up(rows: &Rows<'_>, event: &Recorded, recorded: &RecordedReply<'_>) -> Re
     row.insert(rows, event, id)
 }
 
-/// The summary of a turn that changed files and that the model did not sum up. It repeats neither the prompt nor
-/// observations: they can be forgotten one by one, and their text must not stay here.
+/// The summary of a turn that changed files and that the model did not sum up. It repeats neither
+/// the prompt nor observations: they can be forgotten one by one, and their text must not stay
+/// here.
 fn minimal_summary(files_edited: &[String]) -> Summary {
     let named = files_edited.iter().take(MINIMAL_FILES_MAX).map(String::as_str).collect::<Vec<_>>();
     let more = match files_edited.len() - named.len() {
@@ -174,7 +176,8 @@ fn minimal_summary(files_edited: &[String]) -> Summary {
 mod tests {
     use crate::test_log::TestLog;
 
-    /// Folds a turn that edited these files and got this reply; returns `completed` of its summaries.
+    /// Folds a turn that edited these files and got this reply; returns `completed` of its
+    /// summaries.
     fn completed(files: &[&str], reply: &str) -> Vec<Option<String>> {
         let mut scene = TestLog::new();
         scene.prompt("faster");

@@ -70,8 +70,8 @@ pub(super) struct Facts {
     whole: HashSet<i64>,
     /// Addresses of forgotten memories.
     addresses: HashSet<String>,
-    /// A forgetting names files. Tombstones then keep file names, so that a rebuild forgets the same
-    /// events.
+    /// A forgetting names files. Tombstones then keep file names, so that a rebuild forgets the
+    /// same events.
     pub(super) names_files: bool,
 }
 

@@ -55,8 +55,8 @@ pub(super) fn read(text: &str) -> ParsedReply {
     read
 }
 
-/// Fewer words between fields are decoration, such as a number or a bullet. Writing without spaces has no
-/// words to count.
+/// Fewer words between fields are decoration, such as a number or a bullet. Writing without spaces
+/// has no words to count.
 const LOOSE_WORDS_MIN: usize = 3;
 const LOOSE_WIDE_MIN: usize = 4;
 
@@ -314,7 +314,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The text of the element opened at `open`, before the tag at `bound`; and whether it was cut off.
+    /// The text of the element opened at `open`, before the tag at `bound`; and whether it was cut
+    /// off.
     fn element(&mut self, open: usize, bound: usize) -> (&'t str, bool) {
         let tag = self.tags[open];
         // A type is one word: the next tag ends it, whatever it is.
@@ -336,8 +337,8 @@ impl<'t> Reader<'t> {
         (text, end == self.tags.len())
     }
 
-    /// The tag before which an element ends that has no closing tag of its own: any closing tag, or the
-    /// next element of the same rank. Items end only items.
+    /// The tag before which an element ends that has no closing tag of its own: any closing tag, or
+    /// the next element of the same rank. Items end only items.
     fn unclosed_end(&self, open: usize, bound: usize) -> usize {
         let is_item = self.tags[open].name.is_item();
         let ends = |tag: &Tag| {

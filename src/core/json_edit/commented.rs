@@ -4,8 +4,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Value, value::RawValue};
 use std::{fmt, ops::Range};
 
-/// The text with blanks in place of comments and of commas before a closing bracket. Every other byte stays where it
-/// is.
+/// The text with blanks in place of comments and of commas before a closing bracket. Every other
+/// byte stays where it is.
 pub(super) fn blanked(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut plain = bytes.to_vec();

@@ -1,5 +1,5 @@
-//! Differences between operating systems: processes, streams, signals, file modes. Opening, locking and syncing files is
-//! in the log's `system` module.
+//! Differences between operating systems: processes, streams, signals, file modes. Opening, locking
+//! and syncing files is in the log's `system` module.
 
 mod heap;
 mod output_within;

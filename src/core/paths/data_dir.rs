@@ -1,8 +1,9 @@
 //! Access to the data directory: its owner alone.
 //!
-//! Everything we create is private because of the process's umask ([`os::make_files_private`]). That leaves
-//! two cases, checked here with one `stat`: a directory of another user is rejected, and an existing directory with
-//! wider modes, as the TypeScript claude-mem leaves it, is tightened once.
+//! Everything we create is private because of the process's umask ([`os::make_files_private`]).
+//! That leaves two cases, checked here with one `stat`: a directory of another user is rejected,
+//! and an existing directory with wider modes, as the TypeScript claude-mem leaves it, is tightened
+//! once.
 
 use std::{
     fmt, fs, io,
@@ -67,8 +68,8 @@ impl fmt::Display for OtherOwner {
     }
 }
 
-/// Rejects a directory of another user, and tightens the modes of one that others can enter. A missing directory is
-/// accepted.
+/// Rejects a directory of another user, and tightens the modes of one that others can enter. A
+/// missing directory is accepted.
 #[inline]
 pub fn check(paths: &Paths) -> Result<(), OtherOwner> {
     let Ok((owner, is_open)) = os::owner_and_openness(&paths.data) else { return Ok(()) };
@@ -83,11 +84,11 @@ pub fn check(paths: &Paths) -> Result<(), OtherOwner> {
     Ok(())
 }
 
-/// Removes all rights of others from the directory and from our files in it. The directory comes last: if the process
-/// is killed halfway, the next one finds it open and starts again.
+/// Removes all rights of others from the directory and from our files in it. The directory comes
+/// last: if the process is killed halfway, the next one finds it open and starts again.
 ///
-/// A directory that holds other files keeps its mode: it may be `/srv` or a home directory, and closing that would lock
-/// out other users and services. Our files in it are private anyway.
+/// A directory that holds other files keeps its mode: it may be `/srv` or a home directory, and
+/// closing that would lock out other users and services. Our files in it are private anyway.
 pub fn tighten(paths: &Paths) -> io::Result<()> {
     let mut names = Vec::new();
     for entry in fs::read_dir(&paths.data)? {

@@ -68,7 +68,8 @@ impl Paths {
         self.data.join(".env")
     }
 
-    /// A page that redirects a browser to the viewer. It contains a login link, so only its owner may read it.
+    /// A page that redirects a browser to the viewer. It contains a login link, so only its owner
+    /// may read it.
     pub fn viewer_page(&self) -> PathBuf {
         self.data.join("viewer.html")
     }

@@ -16,8 +16,8 @@ pub(super) fn read(file: &Path) -> Result<Option<(Vec<u8>, Metadata)>, Unusable>
     }
 }
 
-/// The settings in the text of the file. Older files have them one level down, under `env`; those count if the top
-/// level does not have them.
+/// The settings in the text of the file. Older files have them one level down, under `env`; those
+/// count if the top level does not have them.
 pub(super) fn parse(file: &Path, bytes: &[u8]) -> Result<Map<String, Value>, Unusable> {
     // Editors on Windows add a byte order mark, which is not valid JSON.
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
@@ -44,8 +44,8 @@ pub(super) fn parse(file: &Path, bytes: &[u8]) -> Result<Map<String, Value>, Unu
     Ok(object)
 }
 
-/// A value as text: numbers and booleans are accepted, but not in a list of names. `None` if the type does not fit
-/// the setting.
+/// A value as text: numbers and booleans are accepted, but not in a list of names. `None` if the
+/// type does not fit the setting.
 pub(super) fn as_text(value: &Value, kind: Kind) -> Option<String> {
     match (value, kind) {
         (Value::String(text), _) => Some(text.clone()),

@@ -17,8 +17,8 @@ const FILE: &str = "settings.good";
 /// Hexadecimal digits of the checksum before the text.
 const CHECKSUM_DIGITS: usize = 64;
 
-/// Saves a copy of a readable settings file. This costs one `stat` unless the file has changed, and errors are
-/// ignored.
+/// Saves a copy of a readable settings file. This costs one `stat` unless the file has changed, and
+/// errors are ignored.
 pub(super) fn keep(data: &Path, bytes: &[u8], original: &Metadata) {
     let Ok(modified) = original.modified() else { return };
     let file = path(data);

@@ -132,8 +132,8 @@ impl Settings {
         self.is_unknown
     }
 
-    /// The current value. An invalid one counts as absent, or as the most private value for a privacy setting: a
-    /// typing error must neither stop a session nor expose it.
+    /// The current value. An invalid one counts as absent, or as the most private value for a
+    /// privacy setting: a typing error must neither stop a session nor expose it.
     pub fn get<T: SettingValue>(&self, setting: &Setting<T>) -> T {
         self.resolve(setting).0
     }
@@ -212,8 +212,8 @@ impl Settings {
         .filter_map(|(text, source)| Some((text?, source)))
     }
 
-    /// The first of these names in `.env`. That file belongs to claude-mem, so `ANTHROPIC_API_KEY` is safe there; in
-    /// the environment it could belong to any project.
+    /// The first of these names in `.env`. That file belongs to claude-mem, so `ANTHROPIC_API_KEY`
+    /// is safe there; in the environment it could belong to any project.
     fn credential(&self, names: &[&str]) -> Option<String> {
         let text = String::from_utf8(user_file::read(&self.credentials).ok()?).ok()?;
         names.iter().find_map(|name| {
@@ -234,8 +234,8 @@ fn check(setting: &dyn AnySetting, given: String) -> Result<(), Refused> {
     }
 }
 
-/// The variables in `.env` that are not settings or keys of claude-mem. They are passed to programs that work for all
-/// projects, such as the client that distills.
+/// The variables in `.env` that are not settings or keys of claude-mem. They are passed to programs
+/// that work for all projects, such as the client that distills.
 pub fn variables(credentials: &Path) -> Vec<(String, String)> {
     let is_ours = |name: &str| {
         let is_key = |setting: &&dyn AnySetting| matches!(setting.kind(), Kind::Secret(other) if other == name);
@@ -262,7 +262,8 @@ fn assignment<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     (found.trim() == name).then(|| value.trim())
 }
 
-/// Stores a checked value in the file of its kind; all other lines and keys are kept. `None` removes it.
+/// Stores a checked value in the file of its kind; all other lines and keys are kept. `None`
+/// removes it.
 pub fn keep(paths: &Paths, setting: &dyn AnySetting, value: Option<&str>) -> Result<(), Unusable> {
     paths.create_data().map_err(|error| Unusable::new(&paths.data, error))?;
     let mut document = Document::open(&paths.settings())?;

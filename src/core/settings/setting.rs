@@ -5,8 +5,8 @@ use super::{
     value::{Kind, SettingValue},
 };
 
-/// A row of the settings table. The name is both the key in `settings.json` and the environment variable that
-/// overrides it.
+/// A row of the settings table. The name is both the key in `settings.json` and the environment
+/// variable that overrides it.
 #[derive(Debug)]
 pub struct Setting<T: SettingValue> {
     /// Key and environment variable.

@@ -1,7 +1,7 @@
 //! Every setting: one row each.
 //!
-//! Names are those of the TypeScript claude-mem wherever they mean the same, so that both can share a settings file.
-//! Keys that mean nothing here are left alone.
+//! Names are those of the TypeScript claude-mem wherever they mean the same, so that both can share
+//! a settings file. Keys that mean nothing here are left alone.
 
 use std::{
     net::{IpAddr, Ipv4Addr},

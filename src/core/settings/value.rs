@@ -23,7 +23,8 @@ pub trait SettingValue: Sized + 'static {
 pub enum Kind {
     /// One line of text.
     Text,
-    /// One line of text that is never shown. Stored in `.env`, where it can also have this other name.
+    /// One line of text that is never shown. Stored in `.env`, where it can also have this other
+    /// name.
     Secret(&'static str),
     /// `true` or `false`.
     Flag,
@@ -264,7 +265,8 @@ macro_rules! choices {
 }
 
 choices! {
-    /// The provider that distills. The only list of providers, in the order of preference of `auto`.
+    /// The provider that distills. The only list of providers, in the order of preference of
+    /// `auto`.
     ProviderName {
         Auto: "auto", "the first of the others that works";
         Claude: "claude", "Claude Code with its own login";

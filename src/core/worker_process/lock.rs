@@ -12,7 +12,8 @@ use crate::os::{self, open_lock};
 
 const FILE: &str = "worker.lock";
 
-/// A hook that checks for a worker holds the lock for microseconds, so taking it is retried this often.
+/// A hook that checks for a worker holds the lock for microseconds, so taking it is retried this
+/// often.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -37,8 +38,8 @@ impl WorkerLock {
         Ok(None)
     }
 
-    /// Whether the locked file is still in the data directory. If somebody deleted the directory, another worker may
-    /// run in a new one, and its files are not ours.
+    /// Whether the locked file is still in the data directory. If somebody deleted the directory,
+    /// another worker may run in a new one, and its files are not ours.
     pub fn is_in_place(&self, data: &Path) -> bool {
         self.inode == inode(data)
     }

@@ -18,8 +18,8 @@ const PAUSE_MIN: Duration = Duration::from_secs(5);
 /// The pause stops growing after this many doublings, at about ten minutes.
 const DOUBLINGS_MAX: u32 = 7;
 
-/// Starts the worker, unless a recent attempt failed. Does not wait for it: if it does not start, a later hook tries
-/// again, and events stay pending in the log.
+/// Starts the worker, unless a recent attempt failed. Does not wait for it: if it does not start, a
+/// later hook tries again, and events stay pending in the log.
 pub fn start_if_due(data: &Path) {
     let attempts = data.join(ATTEMPTS);
     if is_due(&attempts) && note(&attempts).is_ok() {
@@ -27,8 +27,8 @@ pub fn start_if_due(data: &Path) {
     }
 }
 
-/// Starts the worker. It inherits no descriptors and no variables that may belong to a project, because it serves all
-/// projects.
+/// Starts the worker. It inherits no descriptors and no variables that may belong to a project,
+/// because it serves all projects.
 pub fn start(data: &Path) -> io::Result<Child> {
     let mut command = Command::new(env::current_exe()?);
     command.args(["worker", "run", "--background"]);

@@ -103,7 +103,8 @@ fn authorize(state: &AppState, request: &Request) -> Result<Caller, ApiError> {
         && header("sec-fetch-dest") == Some(b"document");
     match header(FETCH_SITE) {
         None | Some(b"same-origin" | b"none") => {}
-        // A link to the viewer, for example in the file that `claude-mem viewer` opens. It carries no key.
+        // A link to the viewer, for example in the file that `claude-mem viewer` opens. It carries
+        // no key.
         Some(_) if is_navigation => return Ok(Caller { is_authorized: false }),
         Some(_) => return Err(ApiError::forbidden("requests from other pages are not allowed")),
     }
@@ -143,8 +144,9 @@ fn host(headers: &HeaderMap, uri: &Uri) -> Result<Authority, ApiError> {
     }
 }
 
-/// Guards against DNS rebinding: a name could be made to point here, so only addresses and `localhost` are accepted.
-/// If the worker listens on the network, any address of this machine and its host name are accepted, too.
+/// Guards against DNS rebinding: a name could be made to point here, so only addresses and
+/// `localhost` are accepted. If the worker listens on the network, any address of this machine and
+/// its host name are accepted, too.
 fn is_ours(host: &Authority, presence: &Presence) -> bool {
     let name = host.host();
     let listens_here: Option<IpAddr> = presence.host.parse().ok();

@@ -1,4 +1,5 @@
-//! Request bodies: read in full before the route runs; limited in size, in time, and in total over all requests.
+//! Request bodies: read in full before the route runs; limited in size, in time, and in total over
+//! all requests.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,7 +1,7 @@
 //! Connections: limited in number, and closed when idle.
 //!
-//! At the limit, a new connection replaces the oldest one that has not sent a token. So unauthorized clients compete
-//! with each other, and never with the user's programs.
+//! At the limit, a new connection replaces the oldest one that has not sent a token. So
+//! unauthorized clients compete with each other, and never with the user's programs.
 
 use std::{
     collections::VecDeque,

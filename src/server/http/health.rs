@@ -25,7 +25,8 @@ use claude_mem_distill::{failing, setup};
 /// Health of the worker. Details need the token.
 #[derive(Debug, Serialize, ToSchema)]
 struct HealthResponse {
-    /// `ok`, `degraded` if no provider is available or the queue only grows, `unhealthy` without progress.
+    /// `ok`, `degraded` if no provider is available or the queue only grows, `unhealthy` without
+    /// progress.
     status: &'static str,
     version: String,
     /// Milliseconds since 1970.

@@ -1,4 +1,5 @@
-//! Events that programs send over HTTP: captured like those of hooks, and on disk before the response.
+//! Events that programs send over HTTP: captured like those of hooks, and on disk before the
+//! response.
 
 use std::sync::Arc;
 
@@ -44,7 +45,8 @@ pub(super) struct SessionEvent {
     pub(super) project: Option<String>,
     /// Fields by the names that Claude Code's hooks have.
     pub(super) fields: Map<String, Value>,
-    /// More of them, as they were written: tool input and output are not parsed and serialized again.
+    /// More of them, as they were written: tool input and output are not parsed and serialized
+    /// again.
     pub(super) raw: Vec<(&'static str, Box<RawValue>)>,
 }
 

@@ -192,8 +192,8 @@ async fn status(
     }))
 }
 
-/// Cancels the provider request of a session, and marks the session as failed. Pending events stay in the log,
-/// and are distilled when the session continues.
+/// Cancels the provider request of a session, and marks the session as failed. Pending events stay
+/// in the log, and are distilled when the session continues.
 #[utoipa::path(delete, path = "/sessions/{id}", tag = "seed", security(("token" = [])),
     params(("id" = i64, Path)),
     responses((status = 200, body = LegacyDeleted), (status = "4XX", body = Problem)))]

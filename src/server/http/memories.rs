@@ -267,7 +267,8 @@ async fn save(
     headers: HeaderMap,
     JsonBody(written): JsonBody<SaveMemoryRequest>,
 ) -> ApiResult<Saved> {
-    // Only browsers set this header: with it the user writes in the viewer, without it a program does.
+    // Only browsers set this header: with it the user writes in the viewer, without it a program
+    // does.
     let via = if headers.contains_key("sec-fetch-site") { "viewer" } else { "http" };
     let name = match written.project.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
         Some(name) => name.to_owned(),

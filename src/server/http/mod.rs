@@ -1,8 +1,8 @@
 //! The HTTP API of the worker.
 //!
-//! A route parses the request, calls the same functions as the command line, and renders the result. `auth.rs` checks
-//! the token, `state.rs` is the state shared by requests, and each group of routes has a file. Everything in `closed`
-//! needs the token.
+//! A route parses the request, calls the same functions as the command line, and renders the
+//! result. `auth.rs` checks the token, `state.rs` is the state shared by requests, and each group
+//! of routes has a file. Everything in `closed` needs the token.
 
 #![expect(clippy::struct_field_names, reason = "field names are those of the JSON")]
 

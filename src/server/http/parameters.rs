@@ -1,7 +1,7 @@
 //! Query parameters: rejects unknown ones, and suggests the nearest name.
 //!
-//! A misspelled filter must not be ignored, because the result would be wrong. The known parameters come from the
-//! OpenAPI description, so that the two cannot differ.
+//! A misspelled filter must not be ignored, because the result would be wrong. The known parameters
+//! come from the OpenAPI description, so that the two cannot differ.
 
 use std::{collections::HashMap, sync::Arc};
 

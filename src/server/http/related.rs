@@ -17,7 +17,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new().routes(routes!(of_memory))
 }
 
-/// Lists up to five memories of the same project that are most similar to a memory, most similar first.
+/// Lists up to five memories of the same project that are most similar to a memory, most similar
+/// first.
 #[utoipa::path(get, path = "/api/memory/{id}/related", tag = "reading", security(("token" = [])),
     params(("id" = String, Path, description = "`12`, `S3` or `P9`")),
     responses((status = 200, body = Vec<RelatedMemory>), (status = "4XX", body = Problem)))]

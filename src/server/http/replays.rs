@@ -101,8 +101,8 @@ struct ReplayBody {
     provider: Option<String>,
     /// Model.
     model: Option<String>,
-    /// Text of the instructions, not a path: no path from a request is opened. Unless `shadow` is set, they apply
-    /// to new events, too.
+    /// Text of the instructions, not a path: no path from a request is opened. Unless `shadow` is
+    /// set, they apply to new events, too.
     prompt_text: Option<String>,
     /// Ignore recorded responses and send every request again.
     #[serde(default)]
@@ -165,8 +165,8 @@ async fn list(State(state): State<Arc<AppState>>) -> ApiResult<Replays> {
     Ok(Json(Replays { items, running: state.running.look() }))
 }
 
-/// Estimates or starts a reprocessing. Without a range, provider, model, prompt, `fresh` or `shadow` it
-/// rebuilds the database from the log, and sends no request.
+/// Estimates or starts a reprocessing. Without a range, provider, model, prompt, `fresh` or
+/// `shadow` it rebuilds the database from the log, and sends no request.
 #[utoipa::path(post, path = "/api/replays", tag = "replays", security(("token" = [])),
     request_body = ReplayBody,
     responses((status = 200, body = Estimate), (status = 202, body = Replay),
@@ -271,7 +271,8 @@ fn work(
         let threads = concurrency(&app);
         let asked = prepared.run(&app, &store, (is_limited, threads), &should_continue)?;
         note(run, &asked);
-        // A response that could not be appended in time was spilled. It must be in the log before ReprocessFinished.
+        // A response that could not be appended in time was spilled. It must be in the log before
+        // ReprocessFinished.
         let log = store::open_log(&app)?;
         if let Some(failure) = incomplete(&asked) {
             store::fold(&mut store, &log)?;

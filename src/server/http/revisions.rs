@@ -68,7 +68,8 @@ async fn revise_observation(
     headers: HeaderMap,
     JsonBody(request): JsonBody<RevisionRequest>,
 ) -> ApiResult<RevisionResult> {
-    // Only browsers set this header: with it the user writes in the viewer, without it a program does.
+    // Only browsers set this header: with it the user writes in the viewer, without it a program
+    // does.
     let via = if headers.contains_key("sec-fetch-site") { "viewer" } else { "http" };
     let name = MemoryId { kind: Kind::Observation, id };
     let change = match request {

@@ -86,7 +86,8 @@ struct Results {
     query: String,
     /// By what the hits are ranked.
     ranking: Ranking,
-    /// Number of memories that contain a word of the query. There is one hit per turn, so there can be fewer hits.
+    /// Number of memories that contain a word of the query. There is one hit per turn, so there can
+    /// be fewer hits.
     total_results: usize,
     /// Number of further memories that are near by meaning.
     near_results: usize,

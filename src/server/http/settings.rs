@@ -1,7 +1,7 @@
 //! Settings for the viewer. Only harmless ones can be changed here.
 //!
-//! An attacker who controls the browser must not upload memories, read a key, raise a limit or disable a protection.
-//! Such settings can only be changed on the command line.
+//! An attacker who controls the browser must not upload memories, read a key, raise a limit or
+//! disable a protection. Such settings can only be changed on the command line.
 
 use std::{collections::BTreeMap, sync::Arc};
 

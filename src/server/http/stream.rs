@@ -1,7 +1,8 @@
 //! Live updates: server-sent events that can be resumed.
 //!
-//! Updates come from the database, by position in our own log and in those of other hosts. A client that
-//! reconnects sends the last positions it received and misses nothing, even after a restart of the worker.
+//! Updates come from the database, by position in our own log and in those of other hosts. A client
+//! that reconnects sends the last positions it received and misses nothing, even after a restart of
+//! the worker.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -197,7 +198,8 @@ fn news(
     let (mut view, mut position) = (Vec::new(), after.clone());
     for one in news {
         let mut frames = frames(store, app, &one)?;
-        // Only the last frame of an event has its ID: a client that disconnects in between receives all of them again.
+        // Only the last frame of an event has its ID: a client that disconnects in between receives
+        // all of them again.
         position.reach(one.seq);
         if let Some((_, _, id)) = frames.last_mut() {
             *id = Some(position.clone());

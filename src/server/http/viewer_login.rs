@@ -1,8 +1,9 @@
 //! Viewer login: the page exchanges a one-time link for a key.
 //!
-//! A cookie would go to every port of 127.0.0.1, also to the server of another user. So the page keeps its key in
-//! storage that belongs to one origin, port included, and sends it as a header. The link carries its secret in the
-//! fragment: no request contains it, so a preview of the link neither learns it nor uses it up.
+//! A cookie would go to every port of 127.0.0.1, also to the server of another user. So the page
+//! keeps its key in storage that belongs to one origin, port included, and sends it as a header.
+//! The link carries its secret in the fragment: no request contains it, so a preview of the link
+//! neither learns it nor uses it up.
 
 use std::{
     fs, io,
@@ -116,7 +117,8 @@ async fn link(State(state): State<Arc<AppState>>) -> ApiResult<Link> {
     Ok(Json(Link { url, expires_s: LINK_AGE_MAX.as_secs() }))
 }
 
-/// Exchanges the secret of a link, in the header `X-Claude-Mem-Link`, for a key. The page does this.
+/// Exchanges the secret of a link, in the header `X-Claude-Mem-Link`, for a key. The page does
+/// this.
 #[utoipa::path(post, path = "/api/viewer/session", tag = "viewer",
     params(("x-claude-mem-link" = String, Header)),
     responses((status = 200, body = ViewerKey), (status = "4XX", body = Problem)))]
@@ -141,8 +143,8 @@ async fn session(State(state): State<Arc<AppState>>, headers: HeaderMap) -> ApiR
     Ok(Json(ViewerKey { key }))
 }
 
-/// Whether the page was opened under the address that the worker listens on. Under `localhost` a server of another
-/// user on `::1` would share the page's storage, and could read the key from it.
+/// Whether the page was opened under the address that the worker listens on. Under `localhost` a
+/// server of another user on `::1` would share the page's storage, and could read the key from it.
 fn is_own_address(host: Option<&HeaderValue>, presence: &Presence) -> bool {
     let is_loopback = presence.host.parse().is_ok_and(|host: IpAddr| host.is_loopback());
     let host = host.and_then(|host| host.to_str().ok());

@@ -1,10 +1,10 @@
 //! `claude-mem mcp`: a Model Context Protocol server over stdin and stdout.
 //!
-//! The protocol is implemented here. Its SDK (rmcp 3) needs an asynchronous runtime for sequential requests, and
-//! closes the connection if the first request is not the one it expects. But Claude Code starts with
-//! `server/discover`, and then waits seconds for a response or restarts the server. This server has no connection
-//! state: it accepts every method at any time, and each call reads the current database. Several servers can run at
-//! once.
+//! The protocol is implemented here. Its SDK (rmcp 3) needs an asynchronous runtime for sequential
+//! requests, and closes the connection if the first request is not the one it expects. But Claude
+//! Code starts with `server/discover`, and then waits seconds for a response or restarts the
+//! server. This server has no connection state: it accepts every method at any time, and each call
+//! reads the current database. Several servers can run at once.
 
 mod arguments;
 mod forget;

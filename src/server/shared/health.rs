@@ -1,7 +1,7 @@
 //! Health of the worker, verified against the log and the database.
 //!
-//! A process can respond and still be stuck. So health is not a flag: the lag is computed from the log and the
-//! database, and a thread without a heartbeat is reported.
+//! A process can respond and still be stuck. So health is not a flag: the lag is computed from the
+//! log and the database, and a thread without a heartbeat is reported.
 
 use std::time::{Duration, Instant};
 

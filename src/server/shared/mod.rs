@@ -169,8 +169,8 @@ impl Shared {
         self.waker.wake();
     }
 
-    /// Cancels a session, and waits up to `time_max` until its request has ended. Returns whether it has.
-    /// Pending events stay in the log, and are distilled when the session continues.
+    /// Cancels a session, and waits up to `time_max` until its request has ended. Returns whether
+    /// it has. Pending events stay in the log, and are distilled when the session continues.
     pub(crate) async fn cancel_session(&self, session: &str, time_max: Duration) -> bool {
         self.cancelled.add(session, self.clock.now().as_microsecond().cast_unsigned());
         let deadline = Instant::now() + time_max;
@@ -183,8 +183,8 @@ impl Shared {
         true
     }
 
-    /// Reads from the database; `work` gets `None` if there is none yet. One caller at a time, so that the database is
-    /// opened once.
+    /// Reads from the database; `work` gets `None` if there is none yet. One caller at a time, so
+    /// that the database is opened once.
     pub(crate) fn read<T>(
         &self,
         work: impl FnOnce(Option<&Store>) -> Result<T, Failure>,

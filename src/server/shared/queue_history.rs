@@ -13,8 +13,8 @@ use utoipa::ToSchema;
 pub(crate) const EVERY: Duration = Duration::from_secs(60);
 /// Samples kept: four hours.
 const SAMPLES_MAX: usize = 240;
-/// Minutes without any decrease after which growth is an alert. An open turn is distilled after 15 minutes at the
-/// latest, so that a queue which is worked on has shrunk by then.
+/// Minutes without any decrease after which growth is an alert. An open turn is distilled after 15
+/// minutes at the latest, so that a queue which is worked on has shrunk by then.
 const GROWTH_MINUTES: usize = 20;
 
 /// Number of pending events at a time.

@@ -22,8 +22,8 @@ use claude_mem_core::{
 const LOOK: Duration = Duration::from_millis(10);
 /// Maximum time to start.
 const START_MAX: Duration = Duration::from_secs(15);
-/// Maximum time to stop on request, and then on SIGTERM. Requests in progress and open connections take
-/// at most five seconds.
+/// Maximum time to stop on request, and then on SIGTERM. Requests in progress and open connections
+/// take at most five seconds.
 const STOP_MAX: Duration = Duration::from_secs(12);
 const KILL_MAX: Duration = Duration::from_secs(3);
 
@@ -92,8 +92,8 @@ pub fn ensure(data: &Path) -> Result<Started, Failure> {
         .remedy("see why with `claude-mem worker run`, or in `claude-mem worker logs`"))
 }
 
-/// Stops the worker: by request, then by SIGTERM, then by SIGKILL, which loses nothing. Returns whether one
-/// was running.
+/// Stops the worker: by request, then by SIGTERM, then by SIGKILL, which loses nothing. Returns
+/// whether one was running.
 pub fn stop(data: &Path) -> Result<bool, Failure> {
     if !is_worker_running(data) {
         return Ok(false);

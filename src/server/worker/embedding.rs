@@ -1,11 +1,13 @@
 //! The embedding thread: gives memories their vectors, after all other work.
 //!
-//! The lowest priority is not enough: where the kernel shares processors between sessions or control groups first, this thread is
-//! alone in the worker's group and would get as much as a whole build in another one. So it looks how long it had to wait for a
-//! processor, and pauses while others want it.
+//! The lowest priority is not enough: where the kernel shares processors between sessions or
+//! control groups first, this thread is alone in the worker's group and would get as much as a
+//! whole build in another one. So it looks how long it had to wait for a processor, and pauses
+//! while others want it.
 //!
-//! It starts a run when events were indexed. A run that finds nothing missing is short. Each text takes some hundredths of a
-//! second of one core at the lowest priority, and the thread waits while a search runs.
+//! It starts a run when events were indexed. A run that finds nothing missing is short. Each text
+//! takes some hundredths of a second of one core at the lowest priority, and the thread waits while
+//! a search runs.
 
 use std::{
     sync::Arc,
@@ -24,7 +26,8 @@ use claude_mem_memory::semantic::{Depth, embed_missing};
 const PAUSE: Duration = Duration::from_secs(3);
 /// Time after a failure: an endpoint may be down, and asking often helps nobody.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(60);
-/// How often the texts of all memories are compared with their vectors. Other machines edit memories, too.
+/// How often the texts of all memories are compared with their vectors. Other machines edit
+/// memories, too.
 const TEXTS_EVERY: Duration = Duration::from_secs(3600);
 /// Polling interval while a search runs.
 const SEARCH_POLL: Duration = Duration::from_millis(5);

@@ -1,8 +1,8 @@
 //! `worker.sock`: JSON lines for programs that are not hooks, and for hooks that ask for a ranking.
 //!
-//! Each line is an object with a `type`, and gets one line in response, in order. Events are captured like hook
-//! payloads, redaction included, and are on disk before the response. Lines that arrive together are
-//! appended together.
+//! Each line is an object with a `type`, and gets one line in response, in order. Events are
+//! captured like hook payloads, redaction included, and are on disk before the response. Lines that
+//! arrive together are appended together.
 
 use std::{io, path::Path, sync::Arc, time::Duration};
 
@@ -34,8 +34,8 @@ const LINE_BYTES_MAX: usize = 8 << 20;
 const RESPONSE_MAX: Duration = Duration::from_secs(5);
 /// Maximum number of lines per append.
 const TOGETHER_MAX: usize = 64;
-/// Size of the read buffer. Pipelined lines are appended together as far as they fit: about thirty of 4 KB.
-/// Only the used part takes memory.
+/// Size of the read buffer. Pipelined lines are appended together as far as they fit: about thirty
+/// of 4 KB. Only the used part takes memory.
 const READ_BYTES: usize = 128 << 10;
 
 /// Creates the socket in the current directory.
@@ -106,8 +106,8 @@ async fn talk(
     }
 }
 
-/// Reads one line with its end, or the rest of the stream. Returns whether it is complete: a line that is
-/// too long is cut.
+/// Reads one line with its end, or the rest of the stream. Returns whether it is complete: a line
+/// that is too long is cut.
 async fn read_line(
     reader: &mut (impl AsyncBufReadExt + Unpin),
     line: &mut Vec<u8>,
@@ -224,8 +224,8 @@ fn facts(
         ["session_id", "content_session_id", "contentSessionId"].map(|name| message.take(name));
     let session = named.into_iter().flatten().next().ok_or("`session_id` is missing")?;
     let client = message.take("platform");
-    // Without a folder the event belongs to the project of its session. The folder is redacted first, as hooks do it:
-    // its last part alone no longer shows that it has a password.
+    // Without a folder the event belongs to the project of its session. The folder is redacted
+    // first, as hooks do it: its last part alone no longer shows that it has a password.
     let cwd = message.peek("cwd").map(|cwd| redact_text(&cwd, Policy::default()).text);
     let project = cwd.map_or_else(ProjectId::of_session, |cwd| ProjectId::of(Path::new(&cwd)));
     let (mut facts, mut skipped) = (Vec::new(), None);

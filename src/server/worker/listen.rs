@@ -21,8 +21,8 @@ pub(super) fn listen(paths: &Paths, settings: &Settings) -> std::io::Result<TcpL
     Ok(listener)
 }
 
-/// The address to listen on. A public address needs a second setting, because another program may write
-/// the same settings file with less care.
+/// The address to listen on. A public address needs a second setting, because another program may
+/// write the same settings file with less care.
 fn host(paths: &Paths, settings: &Settings) -> IpAddr {
     let wanted = settings.get(&WORKER_HOST);
     if wanted.is_loopback() || settings.get(&WORKER_REMOTE) {

@@ -20,8 +20,8 @@ use tracing_subscriber::{
 /// The common beginning of the names of our crates. Libraries only report warnings.
 const OWN_CRATES: &str = "claude_mem";
 
-/// Writes the events of this process to the worker's log from now on. `levels` is a level such as `debug`, or a list
-/// such as `info,claude_mem_sync=debug`.
+/// Writes the events of this process to the worker's log from now on. `levels` is a level such as
+/// `debug`, or a list such as `info,claude_mem_sync=debug`.
 pub(super) fn start(data: &Path, levels: &str) {
     let layer = LogLayer { data: data.to_owned() }.with_filter(filter(levels));
     // Only a test in the same process could have set one before.

@@ -1,8 +1,7 @@
 //! The main loop: indexes new events, notifies listeners, and starts requests.
 //!
-//! It waits on the wake socket, and checks the log at least once per second. It alone has the database open for
-//! writing. Responses are events, so they are indexed
-//! like any other event.
+//! It waits on the wake socket, and checks the log at least once per second. It alone has the
+//! database open for writing. Responses are events, so they are indexed like any other event.
 
 use std::{
     fs,
@@ -187,7 +186,8 @@ impl MainLoop {
         Ok(())
     }
 
-    /// Reads the settings again if they, a key or the login were changed. Returns whether they were.
+    /// Reads the settings again if they, a key or the login were changed. Returns whether they
+    /// were.
     fn reload_settings(&mut self) -> Result<bool, Failure> {
         let changed = changed_us(&setup(&self.app));
         if changed == self.settings_us {

@@ -1,8 +1,8 @@
 //! The worker: one background process that distills and serves HTTP and the socket.
 //!
-//! It holds no state of its own. If it is killed, nothing is lost: the log has everything, and the next worker
-//! continues. One single-threaded runtime serves all connections; blocking work (database, providers,
-//! flushes) has a few threads of its own.
+//! It holds no state of its own. If it is killed, nothing is lost: the log has everything, and the
+//! next worker continues. One single-threaded runtime serves all connections; blocking work
+//! (database, providers, flushes) has a few threads of its own.
 
 pub mod client;
 mod embedding;
@@ -49,7 +49,8 @@ struct Sockets {
     wake: WakeListener,
 }
 
-/// Serves until stopped, and returns the reason. Returns `None` at once if another worker is running.
+/// Serves until stopped, and returns the reason. Returns `None` at once if another worker is
+/// running.
 pub fn run(app: &App, is_background: bool) -> Result<Option<End>, Failure> {
     if is_background {
         os::detach();
@@ -60,7 +61,8 @@ pub fn run(app: &App, is_background: bool) -> Result<Option<End>, Failure> {
     let lock = WorkerLock::take(&data).map_err(|error| broken("lock worker.lock", &error))?;
     let Some(lock) = lock else { return Ok(None) };
     let lock = Arc::new(lock);
-    // Older versions created some files with the user's umask; `doctor` reports what cannot be changed.
+    // Older versions created some files with the user's umask; `doctor` reports what cannot be
+    // changed.
     let _ = data_dir::tighten(&app.paths);
     let sockets = Sockets::open(&app)?;
     let address = sockets.http.local_addr().map_err(|error| broken("listen", &error))?;
@@ -130,7 +132,8 @@ fn serve_all(
     let main_loop = main_loop::start(&shared, sockets.wake, Arc::clone(lock))?;
     let served = runtime.block_on(serve(sockets.http, sockets.lines, Arc::clone(&shared)));
     shared.end();
-    // The thread ends within a bounded time. If it panicked, nothing is lost: the log has everything.
+    // The thread ends within a bounded time. If it panicked, nothing is lost: the log has
+    // everything.
     let _ = main_loop.join();
     runtime.shutdown_timeout(Duration::from_millis(100));
     served.map_err(|error| broken("serve", &error))?;

@@ -1,7 +1,7 @@
 //! Periodic jobs of the worker.
 //!
-//! A job is registered in [`ALL`] and runs on a blocking thread. No job runs twice at the same time, and a slow
-//! one delays no other.
+//! A job is registered in [`ALL`] and runs on a blocking thread. No job runs twice at the same
+//! time, and a slow one delays no other.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,8 +17,8 @@ use claude_mem_maintenance::{compact, repair, retention};
 pub struct PeriodicJob {
     /// Name in diagnostics.
     pub name: &'static str,
-    /// Time between the end of a run and the next one. The first run starts after this time, but no later
-    /// than a minute, because the worker may exit soon.
+    /// Time between the end of a run and the next one. The first run starts after this time, but no
+    /// later than a minute, because the worker may exit soon.
     pub every: Duration,
     /// The job. It receives the current settings.
     pub run: fn(&Shared, &mut App) -> Result<(), Failure>,

@@ -21,8 +21,8 @@ use claude_mem_sync::ship::{
     remote::{Purpose, Remote},
 };
 
-/// Other hosts' memories are needed at the next session start, not at once; and every request to a bucket
-/// costs money.
+/// Other hosts' memories are needed at the next session start, not at once; and every request to a
+/// bucket costs money.
 pub(crate) const JOB: PeriodicJob =
     PeriodicJob { name: "pull", every: Duration::from_secs(20), run };
 

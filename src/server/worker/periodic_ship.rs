@@ -1,5 +1,5 @@
-//! The periodic upload, to the remote or, without one, to the local backup. Retries with back-off while the remote is
-//! unreachable.
+//! The periodic upload, to the remote or, without one, to the local backup. Retries with back-off
+//! while the remote is unreachable.
 
 use std::{
     sync::{Mutex, PoisonError},

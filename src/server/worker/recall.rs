@@ -1,4 +1,5 @@
-//! The ranking of memories for a prompt, over `worker.sock`: what a hook sends, and how the worker responds.
+//! The ranking of memories for a prompt, over `worker.sock`: what a hook sends, and how the worker
+//! responds.
 //!
 //! A hook has a ranking of its own, so the worker has little time, and its absence is not an error.
 
@@ -13,7 +14,8 @@ use serde_json::{Value, json};
 use super::jsonl::{SOCKET, failed};
 use crate::shared::Shared;
 
-/// Maximum time that a prompt waits for the worker, which embeds only the beginning of it for that reason.
+/// Maximum time that a prompt waits for the worker, which embeds only the beginning of it for that
+/// reason.
 const RESPONSE_MAX: Duration = Duration::from_millis(30);
 
 /// A prompt, and among which memories to look.
@@ -39,8 +41,8 @@ struct RecallResponse {
 
 /// The worker's ranking for a prompt. `None` if no worker responds in time.
 ///
-/// The request has a thread of its own, because connecting to a worker that hangs may block, too. It ends
-/// with the process.
+/// The request has a thread of its own, because connecting to a worker that hangs may block, too.
+/// It ends with the process.
 pub fn ask(data: &Path, recall: &Recall<'_>) -> Option<Vec<i64>> {
     let message = RecallMessage {
         kind: "recall".into(),

@@ -96,8 +96,8 @@ impl Manager {
     }
 }
 
-/// No idle timeout: a service stays. A worker that is replaced by a newer version fails, so that systemd
-/// starts it again.
+/// No idle timeout: a service stays. A worker that is replaced by a newer version fails, so that
+/// systemd starts it again.
 fn systemd(dir: &Path, program: &Path, data: &Path) -> Service {
     let quoted = |path: &Path| {
         let text = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");

@@ -1,9 +1,8 @@
 //! Throttle: indexing and distilling pause while programs send many events.
 //!
-//! A program waits only until its event is on disk. Indexing can come later, and is cheaper in batches.
-//! So the main loop may work for a short time at once, and then pauses
-//! for a multiple of that time. A
-//! single turn of a session never reaches the limit.
+//! A program waits only until its event is on disk. Indexing can come later, and is cheaper in
+//! batches. So the main loop may work for a short time at once, and then pauses for a multiple of
+//! that time. A single turn of a session never reaches the limit.
 
 use std::time::Duration;
 

@@ -50,8 +50,9 @@ impl LocalSegment {
     }
 }
 
-/// Opens a segment. The name of the active segment belongs to the next one after a roll: if its number is not the
-/// expected one, the segment is not found here, and the caller lists the log again.
+/// Opens a segment. The name of the active segment belongs to the next one after a roll: if its
+/// number is not the expected one, the segment is not found here, and the caller lists the log
+/// again.
 fn open(path: &Path, active: Option<u64>) -> Result<File, Error> {
     let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
     let mut header = [0; SEGMENT_HEADER_LEN];

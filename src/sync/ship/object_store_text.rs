@@ -1,8 +1,8 @@
 //! The texts of `object_store` errors that this crate matches.
 //!
-//! The library has one error for most failures, so the difference between a wrong key, a server that is down and a bad
-//! setting is only in its text. All matched texts are here, and a test provokes each with the pinned version: an update
-//! that changes one fails there.
+//! The library has one error for most failures, so the difference between a wrong key, a server
+//! that is down and a bad setting is only in its text. All matched texts are here, and a test
+//! provokes each with the pinned version: an update that changes one fails there.
 
 /// Every error that has no variant of its own: `Generic S3 error: …`.
 pub(super) const GENERIC: (&str, &str) = ("Generic ", " error: ");

@@ -1,4 +1,5 @@
-//! `commitlog`: a file of checksummed messages and a memory-mapped index. Reading checks every message.
+//! `commitlog`: a file of checksummed messages and a memory-mapped index. Reading checks every
+//! message.
 
 use crate::{Outcome, Peer, Sum};
 use commitlog::{CommitLog, LogOptions, ReadLimit, message::MessageBuf, message::MessageSet as _};

@@ -1,4 +1,5 @@
-//! `fjall`: a log-structured merge tree. Its blocks are checksummed, and checked when they are read.
+//! `fjall`: a log-structured merge tree. Its blocks are checksummed, and checked when they are
+//! read.
 
 use crate::{Outcome, Peer, Sum};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};

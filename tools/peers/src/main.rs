@@ -1,8 +1,8 @@
 //! Other log engines, filled and read in the same way as ours, each with its best settings.
 //!
-//! `claude-mem-peers fill ENGINE DIR RECORDS BYTES` creates a log. `claude-mem-peers read ENGINE DIR` opens it, reads
-//! every payload with every check of the engine, and prints `NANOSECONDS RECORDS BYTES`. The time does not include
-//! the start of this program.
+//! `claude-mem-peers fill ENGINE DIR RECORDS BYTES` creates a log. `claude-mem-peers read ENGINE
+//! DIR` opens it, reads every payload with every check of the engine, and prints `NANOSECONDS
+//! RECORDS BYTES`. The time does not include the start of this program.
 
 mod commitlog;
 mod fjall;

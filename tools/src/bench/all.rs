@@ -23,7 +23,8 @@ struct Line {
     before: Option<String>,
 }
 
-/// Renders the table from the reports in `dir`, compares it with the previous one, and saves it there.
+/// Renders the table from the reports in `dir`, compares it with the previous one, and saves it
+/// there.
 pub(crate) fn draw(dir: &Path) -> Outcome<String> {
     let before: Vec<Line> = match fs::read_to_string(dir.join(format!("{NAME}.json"))) {
         Ok(kept) => serde_json::from_str(&kept)?,

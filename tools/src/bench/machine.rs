@@ -14,7 +14,8 @@ pub(crate) fn describe(dir: &Path) -> String {
     format!("{cores} processors ({arch}{}){memory}, {system}, {file_system}{load}", features())
 }
 
-/// The average number of runnable processes in the last minute. If it exceeds the processors, all times are affected.
+/// The average number of runnable processes in the last minute. If it exceeds the processors, all
+/// times are affected.
 fn load() -> Option<String> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     Some(text.split_whitespace().next()?.to_owned())

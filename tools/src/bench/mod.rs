@@ -1,8 +1,8 @@
 //! Benchmarks: groups of figures, each a comparison within one run.
 //!
-//! The machines are shared and noisy, so no figure is an absolute time. Contestants take turns, round after round;
-//! the ratio of the fastest turns counts, and that of the medians is shown. A group is one file with a function, and
-//! one line in [`GROUPS`].
+//! The machines are shared and noisy, so no figure is an absolute time. Contestants take turns,
+//! round after round; the ratio of the fastest turns counts, and that of the medians is shown. A
+//! group is one file with a function, and one line in [`GROUPS`].
 
 pub(crate) mod all;
 mod ask;

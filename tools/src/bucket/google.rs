@@ -1,9 +1,10 @@
 //! Specifics of Google Cloud Storage in the test bucket: accounts, tokens and permissions.
 //!
-//! This is not Google's server. No published emulator (Rust, Python, Node, Debian) completely supports the XML API of
-//! Google Cloud Storage, which our client uses: they support only the JSON API, or lack listings or conditions. So
-//! this implements the documented behaviour for our requests, as strictly: a token must be signed with the account's
-//! key, for the right account and scope, and be valid now. Undocumented behaviour of Google is not covered.
+//! This is not Google's server. No published emulator (Rust, Python, Node, Debian) completely
+//! supports the XML API of Google Cloud Storage, which our client uses: they support only the JSON
+//! API, or lack listings or conditions. So this implements the documented behaviour for our
+//! requests, as strictly: a token must be signed with the account's key, for the right account and
+//! scope, and be valid now. Undocumented behaviour of Google is not covered.
 
 use std::{
     collections::BTreeSet,

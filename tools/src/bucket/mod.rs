@@ -1,7 +1,8 @@
 //! A test bucket with the API of S3 or Google Cloud Storage that fails on demand.
 //!
-//! Correct behaviour is tested with real servers where they exist. This one simulates failures: errors, time-outs,
-//! truncated responses, stale listings, damaged objects; and Google Cloud Storage, for which there is no emulator.
+//! Correct behaviour is tested with real servers where they exist. This one simulates failures:
+//! errors, time-outs, truncated responses, stale listings, damaged objects; and Google Cloud
+//! Storage, for which there is no emulator.
 
 mod google;
 mod wire;
@@ -54,7 +55,8 @@ pub struct Faults {
     pub flip: Option<String>,
     /// Requests for objects whose name contains this are never answered.
     pub silent: Option<String>,
-    /// Objects whose name contains this are sent only when this many of them are requested at the same time.
+    /// Objects whose name contains this are sent only when this many of them are requested at the
+    /// same time.
     pub together: Option<(String, usize)>,
     /// Conditional requests are not supported.
     pub is_without_conditions: bool,
@@ -329,7 +331,8 @@ fn page(found: &BTreeMap<String, String>, behind: Option<String>, is_short: bool
     let is_truncated = rest.next().is_some();
     let _ = write!(xml, "<IsTruncated>{is_truncated}</IsTruncated>");
     if is_truncated {
-        // As in real servers, the token ends in a character that must be encoded when it is sent back.
+        // As in real servers, the token ends in a character that must be encoded when it is sent
+        // back.
         let _ = write!(xml, "<NextContinuationToken>{last}==</NextContinuationToken>");
     }
     xml + "</ListBucketResult>"

@@ -9,7 +9,8 @@ use std::{
 /// A request.
 pub(super) struct Request {
     pub(super) method: String,
-    /// The decoded path, without its first slash. That of an object starts with the name of its bucket.
+    /// The decoded path, without its first slash. That of an object starts with the name of its
+    /// bucket.
     pub(super) key: String,
     query: String,
     /// By lower-case names.

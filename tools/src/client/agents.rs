@@ -1,5 +1,5 @@
-//! Coding agents that run against the scripted model without a terminal: their packages, configuration and tool
-//! names.
+//! Coding agents that run against the scripted model without a terminal: their packages,
+//! configuration and tool names.
 
 use std::{fs, io, path::Path, thread};
 
@@ -19,7 +19,8 @@ pub struct Agent {
     /// Its name in claude-mem.
     pub name: &'static str,
     pub(super) package: Package<'static>,
-    /// Files below the home directory; `SERVER` stands for the model server and `PROJECT` for the working directory.
+    /// Files below the home directory; `SERVER` stands for the model server and `PROJECT` for the
+    /// working directory.
     pub(super) files: &'static [(&'static str, &'static str)],
     /// Environment variables, with the same placeholders.
     pub(super) variables: &'static [(&'static str, &'static str)],
@@ -278,7 +279,8 @@ impl Agent {
         })
     }
 
-    /// Configures it in this home directory, with this working directory and the model server at `url`.
+    /// Configures it in this home directory, with this working directory and the model server at
+    /// `url`.
     pub fn prepare(&self, home: &Path, project: &Path, url: &str) -> Result<Client, ClientError> {
         let program = install_package(&self.package)?.join(self.package.program);
         let fill =

@@ -104,8 +104,9 @@ pub fn executable() -> Result<PathBuf, ClientError> {
 
 /// The client of this version, installed by npm on first use.
 ///
-/// It is kept in `claude-code-VERSION` under `tools/.cache`, or under the directory in the environment variable
-/// `CLAUDE_MEM_CLIENT_DIR`. Concurrent processes wait for the first one. It takes about 350 MB.
+/// It is kept in `claude-code-VERSION` under `tools/.cache`, or under the directory in the
+/// environment variable `CLAUDE_MEM_CLIENT_DIR`. Concurrent processes wait for the first one. It
+/// takes about 350 MB.
 pub fn executable_of(version: &str) -> Result<PathBuf, ClientError> {
     let package = claude_code(version);
     Ok(install_package(&package)?.join(package.program))
@@ -116,7 +117,8 @@ pub(super) fn install_package(package: &Package<'_>) -> Result<PathBuf, ClientEr
     install(&cache(), package, Path::new("npm"))
 }
 
-/// The `node_modules` of the official MCP client for JavaScript, an independent check of our server.
+/// The `node_modules` of the official MCP client for JavaScript, an independent check of our
+/// server.
 pub fn mcp_sdk() -> Result<PathBuf, ClientError> {
     modules(
         "mcp-sdk",
@@ -198,8 +200,8 @@ fn install(cache: &Path, package: &Package<'_>, npm: &Path) -> Result<PathBuf, C
     if finished.join("node_modules").exists() {
         return Ok(finished);
     }
-    // Installed in a temporary directory and renamed when it runs, so that an interrupted npm leaves nothing that is
-    // used.
+    // Installed in a temporary directory and renamed when it runs, so that an interrupted npm
+    // leaves nothing that is used.
     let unfinished = cache.join(format!("{name}.unfinished"));
     remove(&unfinished)?;
     remove(&finished)?;
@@ -280,8 +282,8 @@ mod tests {
         let path = directory.join("npm");
         let text = directory.join("npm.sh");
         fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
-        // Copied by another process: a file that this process has open for writing while another test forks cannot be
-        // executed.
+        // Copied by another process: a file that this process has open for writing while another
+        // test forks cannot be executed.
         let copied = Command::new("install").arg(&text).arg(&path).status().unwrap();
         assert!(copied.success());
         path

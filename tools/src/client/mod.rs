@@ -1,8 +1,9 @@
-//! The real Claude Code client, and other coding agents, run against a model server in an isolated environment.
+//! The real Claude Code client, and other coding agents, run against a model server in an isolated
+//! environment.
 //!
-//! The client is the published npm package, installed once (see [`executable`]). It runs with a new home directory, a
-//! dummy key and none of the caller's environment but `PATH`, connects only to the given server, and has a time
-//! limit.
+//! The client is the published npm package, installed once (see [`executable`]). It runs with a new
+//! home directory, a dummy key and none of the caller's environment but `PATH`, connects only to
+//! the given server, and has a time limit.
 
 mod agents;
 mod install;

@@ -11,15 +11,16 @@ use super::install::{ClientError, cache, check, directory, lock, remove};
 /// The version of Schemathesis that tests use.
 const SCHEMATHESIS_VERSION: &str = "4.32.5";
 
-/// The program that tests an HTTP API against its OpenAPI description, in a virtual environment next to the other
-/// clients.
+/// The program that tests an HTTP API against its OpenAPI description, in a virtual environment
+/// next to the other clients.
 pub fn schemathesis() -> Result<PathBuf, ClientError> {
     let package = format!("schemathesis=={SCHEMATHESIS_VERSION}");
     let dir = install(&cache(), &package, Path::new("python3"))?;
     Ok(dir.join("bin/schemathesis"))
 }
 
-/// Returns the installation directory. A virtual environment cannot be moved, so a file in it marks it as complete.
+/// Returns the installation directory. A virtual environment cannot be moved, so a file in it marks
+/// it as complete.
 fn install(cache: &Path, package: &str, python: &Path) -> Result<PathBuf, ClientError> {
     let name = package.replace("==", "-");
     let dir = cache.join(&name);

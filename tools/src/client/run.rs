@@ -22,8 +22,8 @@ const TOOLS_ALLOWED: &str = "Agent,Bash,Edit,NotebookEdit,Read,Task,ToolSearch,W
 /// Time for the client to stop its children after the time limit.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The client and its environment. Several runs share home and project, as sessions of one user do; both are deleted
-/// when this is dropped.
+/// The client and its environment. Several runs share home and project, as sessions of one user do;
+/// both are deleted when this is dropped.
 #[derive(Debug)]
 pub struct Client {
     executable: PathBuf,
@@ -104,7 +104,8 @@ impl Client {
         self.arg("--model").arg(model)
     }
 
-    /// Allows this tool without confirmation, such as `mcp__mem__search`. The client's own tools are allowed.
+    /// Allows this tool without confirmation, such as `mcp__mem__search`. The client's own tools
+    /// are allowed.
     #[must_use]
     pub fn allow(mut self, tool: &str) -> Self {
         self.allowed.push(tool.to_owned());
@@ -144,7 +145,8 @@ impl Client {
         Self { limit, ..self }
     }
 
-    /// Runs it with one prompt, as `claude -p PROMPT`, and waits for its end. The output is stream-json.
+    /// Runs it with one prompt, as `claude -p PROMPT`, and waits for its end. The output is
+    /// stream-json.
     pub fn prompt(&self, prompt: &str) -> io::Result<Outcome> {
         let mut allowed = self.allowed.clone();
         allowed.push(TOOLS_ALLOWED.to_owned());
@@ -155,8 +157,8 @@ impl Client {
         self.run(&mut command)
     }
 
-    /// Runs it with one prompt as an editor does: `permitted` decides whether a tool may be used, from its name and
-    /// its input. Returns the last message.
+    /// Runs it with one prompt as an editor does: `permitted` decides whether a tool may be used,
+    /// from its name and its input. Returns the last message.
     pub fn converse(
         &self,
         prompt: &str,
@@ -212,8 +214,8 @@ impl Client {
         self.run(self.command().args(args))
     }
 
-    /// The client in this environment without arguments, for interactive use. The child leads its own process group;
-    /// the caller must end it.
+    /// The client in this environment without arguments, for interactive use. The child leads its
+    /// own process group; the caller must end it.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.executable);
         command.env_clear().envs(self.env.iter().map(|(name, value)| (name, value)));
@@ -221,8 +223,8 @@ impl Client {
         command
     }
 
-    /// Environment variables that connect a client to this model server only: for a program under test that starts
-    /// the client itself.
+    /// Environment variables that connect a client to this model server only: for a program under
+    /// test that starts the client itself.
     pub fn environment(&self) -> &[(OsString, OsString)] {
         &self.env
     }
@@ -278,8 +280,8 @@ fn environment(home: &Path, url: &str) -> Vec<(OsString, OsString)> {
     env
 }
 
-/// Waits for the child, up to the limit. Then its group receives a signal to exit, so that it can stop its own
-/// children, and is killed later.
+/// Waits for the child, up to the limit. Then its group receives a signal to exit, so that it can
+/// stop its own children, and is killed later.
 fn wait(mut child: Child, limit: Duration) -> io::Result<(ExitStatus, bool)> {
     let pid = Pid::from_child(&child);
     let (ended, end) = mpsc::channel();

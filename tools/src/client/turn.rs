@@ -1,4 +1,5 @@
-//! The same turn for every agent: read, edit, a failing command, a failing edit, a successful command, an answer.
+//! The same turn for every agent: read, edit, a failing command, a failing edit, a successful
+//! command, an answer.
 
 use std::path::Path;
 
@@ -10,8 +11,8 @@ pub const BEFORE: &str = "def total(a, b):\n    return a - b\n";
 pub const AFTER: &str = "def total(a, b):\n    return a + b\n";
 
 impl Agent {
-    /// The next response of the model in the turn. Requests without tools, for titles and the like, are not part of
-    /// it.
+    /// The next response of the model in the turn. Requests without tools, for titles and the like,
+    /// are not part of it.
     pub fn next_in_turn(&self, request: &Request, cwd: &Path, file: &str, answer: &str) -> Answer {
         if request.tool_names().is_empty() {
             return Answer::text("Totals");

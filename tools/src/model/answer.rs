@@ -140,8 +140,8 @@ impl Answer {
         Self { ending: Ending::Cut, ..self }
     }
 
-    /// Ends the response in the middle of the message, as valid HTTP: a proxy does so when its upstream connection
-    /// breaks.
+    /// Ends the response in the middle of the message, as valid HTTP: a proxy does so when its
+    /// upstream connection breaks.
     #[must_use]
     pub fn short(self) -> Self {
         Self { ending: Ending::Short, ..self }
@@ -153,8 +153,8 @@ impl Answer {
         Self { ending: Ending::Stall, ..self }
     }
 
-    /// Ends the stream with an `error` event, as when the API is overloaded half-way. Without streaming the whole
-    /// response is that error, with status 529.
+    /// Ends the stream with an `error` event, as when the API is overloaded half-way. Without
+    /// streaming the whole response is that error, with status 529.
     #[must_use]
     pub fn fail(self, kind: &str, message: &str) -> Self {
         let ending = Ending::Error { kind: kind.to_owned(), message: message.to_owned() };

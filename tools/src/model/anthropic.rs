@@ -163,8 +163,8 @@ impl MessageWriter<'_> {
     }
 }
 
-/// Splits a text into at least two pieces, so that a stream can break inside it, and into some hundred at most, so
-/// that a long text does not take long.
+/// Splits a text into at least two pieces, so that a stream can break inside it, and into some
+/// hundred at most, so that a long text does not take long.
 fn pieces(text: &str) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
     let size = (characters.len() / 100).max(24).min(characters.len().div_ceil(2)).max(1);

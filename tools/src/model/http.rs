@@ -76,7 +76,8 @@ impl Body {
     }
 }
 
-/// Reads one request; `None` if the client closed the connection without sending one. The server sets its number.
+/// Reads one request; `None` if the client closed the connection without sending one. The server
+/// sets its number.
 pub(super) fn read(stream: &TcpStream) -> io::Result<Option<Request>> {
     let mut reader = BufReader::new(stream);
     let head = read_head(&mut reader)?;

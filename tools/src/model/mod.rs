@@ -1,9 +1,10 @@
 //! A model server that answers from a script, over the real wire protocols.
 //!
-//! It implements the Anthropic Messages API (`POST /v1/messages`, streaming or not, and `count_tokens`), the OpenAI
-//! chat completions API (`POST /v1/chat/completions`, streaming or not), its Responses API (`POST /v1/responses`,
-//! streaming), its embeddings (`POST /v1/embeddings`) and Gemini's `generateContent`. It is as strict as the real
-//! services about keys and required fields. A [`Script`] or a closure decides the responses:
+//! It implements the Anthropic Messages API (`POST /v1/messages`, streaming or not, and
+//! `count_tokens`), the OpenAI chat completions API (`POST /v1/chat/completions`, streaming or
+//! not), its Responses API (`POST /v1/responses`, streaming), its embeddings (`POST
+//! /v1/embeddings`) and Gemini's `generateContent`. It is as strict as the real services about keys
+//! and required fields. A [`Script`] or a closure decides the responses:
 //!
 //! ```
 //! use claude_mem_tools::model::{Answer, Script, Server, When};

@@ -1,5 +1,5 @@
-//! The OpenAI chat completions API, as served by many: validation of requests, and the form of responses. A key is
-//! not required, since local servers have none.
+//! The OpenAI chat completions API, as served by many: validation of requests, and the form of
+//! responses. A key is not required, since local servers have none.
 
 use serde_json::{Value, json};
 

@@ -46,7 +46,8 @@ impl Request {
         texts.join("\n")
     }
 
-    /// The text of the last user message, blocks joined by newlines; tool results are not part of it.
+    /// The text of the last user message, blocks joined by newlines; tool results are not part of
+    /// it.
     pub fn last_user_text(&self) -> String {
         let mut texts = Vec::new();
         if let Some(message) = self.last_of_user() {
@@ -55,8 +56,8 @@ impl Request {
         texts.join("\n")
     }
 
-    /// Every text of every message, whatever its role: clients put the context of hooks in different places for
-    /// different models, so a test searches here.
+    /// Every text of every message, whatever its role: clients put the context of hooks in
+    /// different places for different models, so a test searches here.
     pub fn all_text(&self) -> String {
         let mut texts = Vec::new();
         collect_text(&self.body["system"], &mut texts);
@@ -66,8 +67,8 @@ impl Request {
         texts.join("\n")
     }
 
-    /// The results of tools in the last user message (Anthropic) or after the last answer (OpenAI), as
-    /// `(id of the call, text of the result)`.
+    /// The results of tools in the last user message (Anthropic) or after the last answer (OpenAI),
+    /// as `(id of the call, text of the result)`.
     pub fn tool_results(&self) -> Vec<(String, String)> {
         let after_answer =
             self.messages().iter().rev().take_while(|one| one["role"] != "assistant");

@@ -1,5 +1,5 @@
-//! The OpenAI Responses API, as Codex uses it: always streamed. A tool whose input is a string is called as a
-//! custom tool, which takes text instead of arguments.
+//! The OpenAI Responses API, as Codex uses it: always streamed. A tool whose input is a string is
+//! called as a custom tool, which takes text instead of arguments.
 
 use serde_json::{Value, json};
 

@@ -13,8 +13,8 @@ use super::request::Request;
 
 /// Responses by rules first, then steps in order, then the default.
 ///
-/// A request without a response is rejected with status 400 and a message: a test that sends more requests than
-/// expected fails with the reason instead of waiting.
+/// A request without a response is rejected with status 400 and a message: a test that sends more
+/// requests than expected fails with the reason instead of waiting.
 #[derive(Debug, Default)]
 pub struct Script {
     rules: Vec<(When, Answer)>,

@@ -13,8 +13,8 @@ use super::request::Request;
 use super::script::Script;
 use super::{anthropic, gemini, openai, responses};
 
-/// Responds on a free port of the loopback interface until it is dropped; then every connection is closed and every
-/// thread has ended.
+/// Responds on a free port of the loopback interface until it is dropped; then every connection is
+/// closed and every thread has ended.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -28,8 +28,8 @@ impl Server {
         Self::answering(move |request| script.answer(request))
     }
 
-    /// Serves the responses of a closure. It is called only for valid requests to the model, from several threads for
-    /// concurrent requests.
+    /// Serves the responses of a closure. It is called only for valid requests to the model, from
+    /// several threads for concurrent requests.
     pub fn answering(
         answer: impl Fn(&Request) -> Answer + Send + Sync + 'static,
     ) -> io::Result<Self> {

@@ -1,7 +1,7 @@
 //! Builds the embedding model from the package that contains the original.
 //!
-//! Every step is checked against a digest, so the result is the same bytes everywhere. The layers keep the 8-bit
-//! weights of the original. The word table is reduced from 8 bits to 4.
+//! Every step is checked against a digest, so the result is the same bytes everywhere. The layers
+//! keep the 8-bit weights of the original. The word table is reduced from 8 bits to 4.
 
 mod onnx;
 mod zip;
@@ -215,7 +215,8 @@ fn push_floats(body: &mut Vec<u8>, values: impl Iterator<Item = f32>) {
 
 /// A group of values in 4 bits each, with their scale as the upper half of an f32.
 ///
-/// Of the scales that put the largest value near the end of the range, the one with the least squared error.
+/// Of the scales that put the largest value near the end of the range, the one with the least
+/// squared error.
 fn quantize(group: &[f32]) -> ([u8; GROUP / 2], u16) {
     let largest = group.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or(0.0);
     let candidates = (0_u16..=16).map(|step| {

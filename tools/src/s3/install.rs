@@ -55,8 +55,9 @@ impl S3Error {
 
 /// The server program, built by cargo on first use.
 ///
-/// It is kept in `garage-VERSION` next to the client. Building takes some minutes: it is not optimised, because it
-/// stores only a few hundred small objects. Concurrent processes wait for the first one.
+/// It is kept in `garage-VERSION` next to the client. Building takes some minutes: it is not
+/// optimised, because it stores only a few hundred small objects. Concurrent processes wait for the
+/// first one.
 pub fn executable() -> Result<PathBuf, S3Error> {
     build(&client::cache(), Path::new(&env::var_os("CARGO").unwrap_or_else(|| "cargo".into())))
 }
@@ -72,8 +73,8 @@ fn build(cache: &Path, cargo: &Path) -> Result<PathBuf, S3Error> {
     if program.exists() {
         return Ok(program);
     }
-    // Built in a temporary directory and renamed when it runs, so that an interrupted build leaves nothing that is
-    // used, but can be continued.
+    // Built in a temporary directory and renamed when it runs, so that an interrupted build leaves
+    // nothing that is used, but can be continued.
     let unfinished = cache.join(format!("{name}.unfinished"));
     fs::create_dir_all(&unfinished).map_err(S3Error::io(&unfinished))?;
     run(&mut install(cargo, &unfinished))?;

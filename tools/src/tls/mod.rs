@@ -1,7 +1,8 @@
 //! A TLS proxy in front of a server without TLS.
 //!
-//! The certificate is for `localhost`, for a hundred years, and signed by an authority that no system trusts and
-//! whose key was deleted. The proxy's key is next to it and is valid for nothing else.
+//! The certificate is for `localhost`, for a hundred years, and signed by an authority that no
+//! system trusts and whose key was deleted. The proxy's key is next to it and is valid for nothing
+//! else.
 
 use std::{
     io::{BufRead as _, BufReader},

@@ -46,7 +46,8 @@ impl Listening {
     }
 }
 
-/// Creates a socket in the working directory. Removes one that an earlier process left; the lock allows that.
+/// Creates a socket in the working directory. Removes one that an earlier process left; the lock
+/// allows that.
 pub(super) fn bind_here<T>(name: &str, bind: impl Fn(&str) -> io::Result<T>) -> io::Result<T> {
     match fs::remove_file(name) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

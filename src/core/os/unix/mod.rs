@@ -62,8 +62,8 @@ pub fn home(environment: &Environment) -> Option<PathBuf> {
     }
 }
 
-/// Finds the user's home directory in the password file. `getpwuid` is not used: in a static binary it would load name
-/// services that may be missing.
+/// Finds the user's home directory in the password file. `getpwuid` is not used: in a static binary
+/// it would load name services that may be missing.
 fn home_in(passwd: &str, user: u32) -> Option<PathBuf> {
     let line = passwd
         .lines()
@@ -225,7 +225,8 @@ pub fn lower_thread_priority() {
     let _ = rustix::process::nice(19);
 }
 
-/// The run time of this thread, and its time waiting for a processor. `None` where the system does not report them.
+/// The run time of this thread, and its time waiting for a processor. `None` where the system does
+/// not report them.
 #[cfg(target_os = "linux")]
 pub fn thread_times() -> Option<(Duration, Duration)> {
     let times = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
@@ -303,8 +304,8 @@ impl Parent {
 
     /// Waits for input. False if the parent is gone, which is checked periodically.
     ///
-    /// When the parent dies, its end of the pipe closes, unless another process inherited it. `PR_SET_PDEATHSIG` does not
-    /// help: it fires when the thread that started us ends.
+    /// When the parent dies, its end of the pipe closes, unless another process inherited it.
+    /// `PR_SET_PDEATHSIG` does not help: it fires when the thread that started us ends.
     pub fn wait(&self, source: &impl Source, look: Duration) -> io::Result<bool> {
         loop {
             let mut polled = [PollFd::new(source, PollFlags::IN)];

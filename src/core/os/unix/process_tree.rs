@@ -33,8 +33,8 @@ impl ProcessTree {
         Self(Pid::from_child(child))
     }
 
-    /// Kills the process, its process group and all descendants, whatever group they are in. Call it before waiting for
-    /// the process, so that its pid is not reused.
+    /// Kills the process, its process group and all descendants, whatever group they are in. Call
+    /// it before waiting for the process, so that its pid is not reused.
     pub fn end(&self) {
         self.end_below();
         let _ = kill_process_group(self.0, Signal::KILL);
@@ -56,7 +56,8 @@ impl ProcessTree {
     }
 }
 
-/// All living descendants of the root. Empty without `/proc`; then only the process group is killed.
+/// All living descendants of the root. Empty without `/proc`; then only the process group is
+/// killed.
 fn below(root: Pid) -> Vec<Pid> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let all: Vec<(i32, i32)> = entries
@@ -76,8 +77,8 @@ fn below(root: Pid) -> Vec<Pid> {
     found.into_iter().skip(1).filter_map(Pid::from_raw).collect()
 }
 
-/// The parent in a line of `/proc/PID/stat`, unless the process is a zombie. The name in parentheses may contain
-/// parentheses and blanks.
+/// The parent in a line of `/proc/PID/stat`, unless the process is a zombie. The name in
+/// parentheses may contain parentheses and blanks.
 fn living_parent(stat: &str) -> Option<i32> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let mut fields = after_name.split_ascii_whitespace();

@@ -1,8 +1,9 @@
-//! A supervisor between this process and Claude Code, so that Claude Code never outlives this process.
+//! A supervisor between this process and Claude Code, so that Claude Code never outlives this
+//! process.
 //!
-//! We start our own program as `claude-mem __agent-child watch …`. It starts Claude Code, waits for it, and kills it with
-//! all descendants when its own parent is gone. If the supervisor dies first, the system kills Claude Code. All of them
-//! share one process group.
+//! We start our own program as `claude-mem __agent-child watch …`. It starts Claude Code, waits for
+//! it, and kills it with all descendants when its own parent is gone. If the supervisor dies first,
+//! the system kills Claude Code. All of them share one process group.
 
 use std::{
     env,
@@ -22,8 +23,8 @@ use super::ProcessTree;
 /// The internal command that starts the supervisor.
 pub const COMMAND: &str = "__agent-child";
 
-/// How often the supervisor checks its parent. The kernel only reports the parent's death by a signal, which would kill
-/// the supervisor before it can kill the others.
+/// How often the supervisor checks its parent. The kernel only reports the parent's death by a
+/// signal, which would kill the supervisor before it can kill the others.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// The exit code of shells for a program that cannot be run.
@@ -90,7 +91,8 @@ fn turn_into(parent: Pid, program: &OsStr, rest: impl Iterator<Item = OsString>)
 
 #[cfg(target_os = "linux")]
 fn adopt_orphans() {
-    // Orphans of Claude Code become our children and can be found. Without it, only the process group is killed.
+    // Orphans of Claude Code become our children and can be found. Without it, only the process
+    // group is killed.
     let _ = rustix::process::set_child_subreaper(Some(getpid()));
 }
 

@@ -24,7 +24,8 @@ const FLAGS: SocketFlags = SocketFlags::CLOEXEC;
 #[cfg(not(target_os = "linux"))]
 const FLAGS: SocketFlags = SocketFlags::empty();
 
-/// Sends a datagram to the socket of this name in `dir`. Returns whether it has a reader, if that is known.
+/// Sends a datagram to the socket of this name in `dir`. Returns whether it has a reader, if that
+/// is known.
 #[inline]
 pub fn ring(dir: &Path, name: &str, words: &[u8]) -> Option<bool> {
     match send(&dir.join(name), words) {

@@ -1,5 +1,5 @@
-//! Streams between processes of this machine: named pipes. Only their user may write to them, and other machines
-//! cannot connect.
+//! Streams between processes of this machine: named pipes. Only their user may write to them, and
+//! other machines cannot connect.
 
 use std::{
     env,
@@ -60,7 +60,8 @@ impl Listening {
     }
 }
 
-/// The name of the pipe; pipe names are separate from file names. Two paths of one directory give one pipe.
+/// The name of the pipe; pipe names are separate from file names. Two paths of one directory give
+/// one pipe.
 fn pipe(dir: &Path, name: &str) -> io::Result<String> {
     let dir = canonicalize(dir)?.to_string_lossy().to_lowercase();
     let hash = blake3::hash(dir.as_bytes()).to_hex();

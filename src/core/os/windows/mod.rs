@@ -42,7 +42,8 @@ use crate::environment::Environment;
 /// A whole command line has at most 32,767 characters.
 pub const ARGUMENT_BYTES_MAX: usize = 28_000;
 
-/// The name of Claude Code's executable. The scripts that some installers create for it take no multi-line arguments.
+/// The name of Claude Code's executable. The scripts that some installers create for it take no
+/// multi-line arguments.
 pub const CLIENT: &str = "claude.exe";
 
 /// Time between two checks for input.
@@ -163,8 +164,8 @@ pub fn is_ready(source: &impl Source, time_max: Duration) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < time_max {
         let mut count = 0;
-        // SAFETY: the handle is open as long as `source` is, no bytes are taken, and `count` is written to during
-        // the call only.
+        // SAFETY: the handle is open as long as `source` is, no bytes are taken, and `count` is
+        // written to during the call only.
         let succeeded = unsafe {
             let handle = handle.as_raw_handle();
             PeekNamedPipe(
@@ -241,7 +242,8 @@ pub fn rows() -> Option<usize> {
     Some(usize::from(height.0)).filter(|rows| *rows > 0)
 }
 
-/// Returns when the terminal on stdin is gone. Windows ends the processes of a closed console itself.
+/// Returns when the terminal on stdin is gone. Windows ends the processes of a closed console
+/// itself.
 pub fn wait_for_hangup() {
     loop {
         std::thread::park();
@@ -282,7 +284,8 @@ impl Parent {
 /// A process that must outlive its parent is started detached; see [`start_detached`].
 pub fn detach() {}
 
-/// Starts a program that outlives this process: without a console and, where allowed, outside of our job object.
+/// Starts a program that outlives this process: without a console and, where allowed, outside of
+/// our job object.
 pub fn start_detached(command: &mut Command) -> io::Result<Child> {
     keep_streams();
     let flags = DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP;
@@ -290,8 +293,8 @@ pub fn start_detached(command: &mut Command) -> io::Result<Child> {
     outside.or_else(|_| command.creation_flags(flags).spawn())
 }
 
-/// Stops the inheritance of our standard handles: a reader of our output would otherwise wait for all processes that
-/// hold them.
+/// Stops the inheritance of our standard handles: a reader of our output would otherwise wait for
+/// all processes that hold them.
 #[expect(unsafe_code, reason = "the standard library lets all be inherited")]
 fn keep_streams() {
     let streams =
@@ -311,7 +314,8 @@ pub enum Urgency {
     Killed,
 }
 
-/// Terminates a process, which may have ended already. Without a console it cannot be asked to exit.
+/// Terminates a process, which may have ended already. Without a console it cannot be asked to
+/// exit.
 #[expect(unsafe_code, reason = "the standard library ends its own children only")]
 pub fn terminate(pid: u32, urgency: Urgency) {
     if urgency == Urgency::Asked {

@@ -35,19 +35,20 @@ pub fn launcher() -> PathBuf {
     env::current_exe().unwrap_or_else(|_| "claude-mem.exe".into())
 }
 
-/// A command for a program that [`ProcessTree::start`] starts, and that ends with this process. Its arguments are
-/// added by the caller.
+/// A command for a program that [`ProcessTree::start`] starts, and that ends with this process. Its
+/// arguments are added by the caller.
 pub fn watched(_launcher: &Path, program: &Path) -> Command {
     Command::new(program)
 }
 
-/// A process and its descendants. They end when this is dropped, or when this process ends in any way.
+/// A process and its descendants. They end when this is dropped, or when this process ends in any
+/// way.
 #[derive(Debug)]
 pub struct ProcessTree(OwnedHandle);
 
 impl ProcessTree {
-    /// Starts a process in a new job. Descendants that it starts before it is assigned to the job are not included;
-    /// no program is that fast.
+    /// Starts a process in a new job. Descendants that it starts before it is assigned to the job
+    /// are not included; no program is that fast.
     pub fn start(command: &mut Command) -> io::Result<(Child, Self)> {
         let family = Self::new()?;
         let mut child = command.creation_flags(CREATE_NO_WINDOW).spawn()?;
@@ -69,7 +70,8 @@ impl ProcessTree {
     fn new() -> io::Result<Self> {
         let mut limits = JOBOBJECT_EXTENDED_LIMIT_INFORMATION::default();
         limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
-        // SAFETY: a handle that is given is ours to close, and `limits` is read during the call only, by its length.
+        // SAFETY: a handle that is given is ours to close, and `limits` is read during the call
+        // only, by its length.
         unsafe {
             let job = CreateJobObjectW(ptr::null(), ptr::null());
             if job.is_null() {

@@ -50,7 +50,8 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     }])
 }
 
-/// Rebuilds the database from the log, and prints the number of events, the peak memory and the time.
+/// Rebuilds the database from the log, and prints the number of events, the peak memory and the
+/// time.
 pub(super) fn rebuild(log: &Path, database: &Path) -> Outcome<()> {
     let log = Log::open(log, LogOptions::default())?;
     let mut anonymous = 0;

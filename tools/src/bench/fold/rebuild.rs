@@ -95,10 +95,10 @@ fn processor_time() -> Outcome<Duration> {
 
 /// All rows of a database, in memory, in the order of their events.
 ///
-/// A program that indexes by triggers writes them as events happen: the rows of one event together, not one table
-/// after the other. So does this one, into the same schema, with the settings and transactions of a fold (WAL,
-/// foreign keys, as many events per transaction), and nothing else: no log, no decoding, no reads, no updates, each
-/// statement prepared once.
+/// A program that indexes by triggers writes them as events happen: the rows of one event together,
+/// not one table after the other. So does this one, into the same schema, with the settings and
+/// transactions of a fold (WAL, foreign keys, as many events per transaction), and nothing else: no
+/// log, no decoding, no reads, no updates, each statement prepared once.
 struct Rows {
     tables: Vec<(String, usize)>,
     rows: Vec<Row>,

@@ -1,4 +1,5 @@
-//! Hooks that add memories to a prompt, a file use or a failure, compared with one that only records.
+//! Hooks that add memories to a prompt, a file use or a failure, compared with one that only
+//! records.
 
 use std::{cell::Cell, io::Write as _, process::Command, time::Duration};
 

@@ -1,5 +1,5 @@
-//! Eight hooks at the same moment, as from several sessions. Each session is a process: threads of one process that
-//! start programs block each other.
+//! Eight hooks at the same moment, as from several sessions. Each session is a process: threads of
+//! one process that start programs block each other.
 
 use std::{
     env,
@@ -156,7 +156,8 @@ fn all_at_once(sessions: &mut [Session], program: &Path) -> Outcome<Vec<Duration
     Ok(times)
 }
 
-/// The main loop of a session: each input line has a time and a program, each output line the duration.
+/// The main loop of a session: each input line has a time and a program, each output line the
+/// duration.
 pub(super) fn session(home: &Path) -> Outcome<()> {
     let input = world::input(BYTES);
     for line in io::stdin().lines() {

@@ -40,8 +40,8 @@ pub(super) struct World {
     pub(super) home: PathBuf,
     pub(super) hook: PathBuf,
     pub(super) empty: PathBuf,
-    /// The wake socket, open as if a worker ran, so that hooks leave syncing to it unless configured otherwise.
-    /// Nothing reads it: an unread datagram costs the hook the same.
+    /// The wake socket, open as if a worker ran, so that hooks leave syncing to it unless
+    /// configured otherwise. Nothing reads it: an unread datagram costs the hook the same.
     _worker: UnixDatagram,
 }
 
@@ -174,7 +174,8 @@ pub(super) fn input(bytes: usize) -> Vec<u8> {
     input_of(&stdout)
 }
 
-/// A copy, as an installation makes one: files written in pieces by a linker are mapped in smaller pages.
+/// A copy, as an installation makes one: files written in pieces by a linker are mapped in smaller
+/// pages.
 fn installed(program: &Path, scratch: &Scratch) -> Outcome<PathBuf> {
     let name = program.file_name().ok_or("a program has a name")?;
     let copy = scratch.place(&format!("installed-{}", name.display()));

@@ -1,7 +1,7 @@
 //! From which size, and at which level, compressing a payload pays off.
 //!
-//! A hook is a new process that compresses once, so the first call in a process counts, including the memory that
-//! zstd allocates. It is measured in child processes.
+//! A hook is a new process that compresses once, so the first call in a process counts, including
+//! the memory that zstd allocates. It is measured in child processes.
 
 use super::peers;
 use crate::bench::{Figure, Outcome, Row, Samples, Scratch, Settings, report, time};

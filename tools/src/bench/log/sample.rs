@@ -9,7 +9,8 @@ pub(super) const PAYLOAD_BYTES: usize = 1024;
 const BATCH: u64 = 256;
 /// The time of the first record: any will do.
 const TIME_US: u64 = 1_763_000_000_000_000;
-/// Time between two records: real hooks are far slower, and one process never uses the same microsecond twice.
+/// Time between two records: real hooks are far slower, and one process never uses the same
+/// microsecond twice.
 const INTERVAL_US: u64 = 3;
 
 /// Without compression, so that the figures are about the log itself.

@@ -1,4 +1,5 @@
-//! The time of a search by words and meaning in a process that keeps the vector file open, as the worker does.
+//! The time of a search by words and meaning in a process that keeps the vector file open, as the
+//! worker does.
 
 use super::{
     sample::{Question, fill},

@@ -20,7 +20,8 @@ impl Rival {
         Ok(ids.collect::<Result<_, _>>()?)
     }
 
-    /// The rows with most of the words, found by `like`: the simplest search without an index that finds as much.
+    /// The rows with most of the words, found by `like`: the simplest search without an index that
+    /// finds as much.
     pub(super) fn like(&self, question: &Question) -> Outcome<Vec<i64>> {
         let one = |at: usize| format!("(title like ?{at} or narrative like ?{at})");
         let each: Vec<String> = (1..=question.words.len()).map(one).collect();

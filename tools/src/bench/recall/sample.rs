@@ -6,7 +6,8 @@ use claude_mem_projections::{Options, Store};
 use std::path::Path;
 
 const VOCABULARY: f64 = 50_000.0;
-/// The offset in Zipf's law: with 10 the first words are about as frequent as in English, stop words excluded.
+/// The offset in Zipf's law: with 10 the first words are about as frequent as in English, stop
+/// words excluded.
 const FLATNESS: f64 = 10.0;
 const PROJECTS: u64 = 50;
 const TITLE_WORDS: u64 = 8;

@@ -1,8 +1,10 @@
-//! Acknowledged events per second: many clients of the worker, compared with one transaction per request.
+//! Acknowledged events per second: many clients of the worker, compared with one transaction per
+//! request.
 //!
-//! A client that waits for each response has one request in flight, so a sync covers as many requests as there are
-//! clients. The same work is measured with more clients, and with clients that pipeline several lines. That shows how
-//! many requests must be in flight until syncs are no longer the bottleneck.
+//! A client that waits for each response has one request in flight, so a sync covers as many
+//! requests as there are clients. The same work is measured with more clients, and with clients
+//! that pipeline several lines. That shows how many requests must be in flight until syncs are no
+//! longer the bottleneck.
 
 use std::{
     fs,
@@ -199,8 +201,8 @@ fn verdict(crowds: &[Samples], journal: &Samples, wal: &Samples, sync: &Samples)
     }
 }
 
-/// Sends all events from a crowd, and waits until the worker has processed them. Returns the time until the last
-/// acknowledgement, extrapolated if the events cannot be divided evenly.
+/// Sends all events from a crowd, and waits until the worker has processed them. Returns the time
+/// until the last acknowledgement, extrapolated if the events cannot be divided evenly.
 fn turn(
     serving: &Serving,
     crowd: Crowd,
