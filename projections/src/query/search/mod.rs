@@ -1,6 +1,6 @@
 //! Search by words, and by meaning if there are vectors.
 //!
-//! A query is parsed (`query.rs`), the index selects candidates (`candidates.rs`), those are scored
+//! A query is parsed (`query/`), the index selects candidates (`candidates.rs`), those are scored
 //! with all words (`score.rs`), memories that are near by meaning join them (`meaning.rs`), the
 //! memories of a turn become one hit (`turns.rs`), and close scores are ordered by time. Age and
 //! project only count if a filter names them. Words that no memory contains are compared with the
