@@ -120,7 +120,7 @@ fn a_forgetting_can_be_undone_until_the_log_is_compacted() {
     let id = forget();
     run(&sandbox, &["compact"]).ok();
     let error = run(&sandbox, &["forget", "--undo", &id]).fails(1);
-    assert!(error.contains("removed for good"), "{error}");
+    assert!(error.contains("deleted it permanently"), "{error}");
 }
 
 #[test]

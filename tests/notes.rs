@@ -84,7 +84,7 @@ fn forgotten_memories_are_hidden_until_undone() {
     let restored = output(&sandbox);
     assert!(restored.contains("walrus") && restored.contains("otter"), "{restored}");
     let error = sandbox.run(&["forget", "--undo", undo]).fails(1);
-    assert!(error.contains("undone before"), "{error}");
+    assert!(error.contains("already undone"), "{error}");
     let error = sandbox.run(&["forget", "--undo", "ffffffff"]).fails(1);
     assert!(error.contains("there is no forgetting `ffffffff`"), "{error}");
 
@@ -98,7 +98,7 @@ fn forgotten_memories_are_hidden_until_undone() {
     sandbox.run(&["forget", "--undo"]).ok();
     assert!(output(&sandbox).contains("walrus"), "then the one before it");
     let error = sandbox.run(&["forget"]).fails(2);
-    assert!(error.contains("nothing to forget was named"), "{error}");
+    assert!(error.contains("nothing was selected to forget"), "{error}");
 }
 
 #[test]

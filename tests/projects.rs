@@ -143,7 +143,7 @@ fn projects_are_listed_renamed_merged_and_split() {
     fs::remove_file(sandbox.data().join("memory.db")).unwrap();
     check();
     let again = sandbox.run(&["projects", "merge", "old-shop", "The Shop"]).fails(2);
-    assert!(again.contains("one project already"), "{again}");
+    assert!(again.contains("already one project"), "{again}");
 
     sandbox.run(&["projects", "split", "old-shop"]).ok();
     assert_eq!(listed(&sandbox).len(), 2);

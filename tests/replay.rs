@@ -216,7 +216,7 @@ fn only_the_chosen_session_project_and_time_are_reprocessed() {
     assert_eq!(server.requests().len(), 3, "the earlier session is not distilled again");
     for (flag, value) in [("--session", "zzz"), ("--project", "zzz")] {
         let error = run(&sandbox, &["replay", flag, value], &variables).fails(2);
-        assert!(error.contains("nothing is recorded of"), "{error}");
+        assert!(error.contains("there is no recorded"), "{error}");
     }
 }
 

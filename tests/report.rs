@@ -297,7 +297,7 @@ fn a_range_and_a_project_limit_the_report() {
         "# Report: 2026-03-08 00:00 to 2026-03-08 18:00\n\nNothing was recorded.\n"
     );
     let unknown = sandbox.run(&["report", "--project", "nowhere"]).fails(2);
-    assert!(unknown.contains("nothing is recorded of a project `nowhere`"), "{unknown}");
+    assert!(unknown.contains("there is no recorded project `nowhere`"), "{unknown}");
 }
 
 #[test]
@@ -358,5 +358,5 @@ fn a_session_is_shown_with_its_commits() {
     let json: Value = serde_json::from_str(&show(&["show", "second", "--json"])).unwrap();
     assert_eq!((&json["session"], &json["total"]["commits"]), (&json!("second"), &json!(1)));
     let unknown = sandbox.run(&["show", "nowhere"]).fails(2);
-    assert!(unknown.contains("nothing is recorded of a session `nowhere`"), "{unknown}");
+    assert!(unknown.contains("there is no recorded session `nowhere`"), "{unknown}");
 }

@@ -106,7 +106,7 @@ fn index_makes_what_is_missing_and_deleting_it_costs_only_time() {
     assert!(run(&sandbox, &["verify"]).ok().contains(checked));
     exchange_vector(&sandbox.data(), best[0].0);
     let failed = run(&sandbox, &["verify"]).fails(1);
-    assert!(failed.contains("the vectors of 1 are not of their texts"), "{failed}");
+    assert!(failed.contains("the vectors of 1 do not match their texts"), "{failed}");
 }
 
 /// Gives a memory the vector of another text.

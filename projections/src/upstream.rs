@@ -142,7 +142,7 @@ pub(crate) fn check_file(path: &Path) -> Result<()> {
     let failed = |source| Error::Io { action: "read", path: path.into(), source };
     let unusable = |why: &str| Err(Error::Unusable { path: path.into(), why: why.into() });
     if !fs::metadata(path).map_err(failed)?.is_file() {
-        return unusable("it is no file");
+        return unusable("it is not a file");
     }
     let mut header = Vec::new();
     File::open(path).and_then(|file| file.take(16).read_to_end(&mut header)).map_err(failed)?;
@@ -271,7 +271,7 @@ mod tests {
             assert!(error.contains(why), "{error}");
             assert_eq!(fs::read(&path).unwrap(), bytes);
         }
-        assert!(Upstream::open(dir.path()).unwrap_err().to_string().contains("it is no file"));
+        assert!(Upstream::open(dir.path()).unwrap_err().to_string().contains("it is not a file"));
         assert!(Upstream::open(&dir.path().join("none")).is_err());
     }
 }

@@ -57,7 +57,7 @@ fn embed_without_worker(app: &mut App) {
         Ok(Some(done)) if done.counts.missing > 0 && !done.is_claimed => {
             let missing = count(done.counts.missing, "memory");
             app.output.say(format_args!(
-                "note: search goes by words alone for {missing} without a vector; the worker or `claude-mem index` makes them"
+                "note: search uses words only for {missing} without a vector; the worker or `claude-mem index` makes them"
             ));
         }
         Ok(_) => {}

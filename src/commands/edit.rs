@@ -61,7 +61,7 @@ fn parse(file: &str) -> Result<Edit, Failure> {
         line.map(|value| value.trim().to_owned()).ok_or_else(|| {
             Failure::new(format!("the line `{name}` is missing"))
                 .meaning("nothing was changed")
-                .remedy("leave the first lines as they are, and change what is behind them")
+                .remedy("keep the first lines, and change only what follows them")
         })
     };
     // An empty line stays as it is: there may have been no title or text before.

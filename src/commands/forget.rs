@@ -124,7 +124,7 @@ impl Forget {
             text: self.text.clone(),
         };
         if condition == Condition::default() {
-            return Err(Failure::usage("nothing to forget was named").remedy(
+            return Err(Failure::usage("nothing was selected to forget").remedy(
                 "pass IDs, as in `claude-mem forget 12 S3`, or select with `--session`, `--project`, `--since`, \
                  `--until`, `--file` or `--text`",
             ));

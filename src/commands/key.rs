@@ -45,7 +45,7 @@ impl KeyCommand {
         match self.action {
             Action::New => {
                 let key = Key::generate().map_err(|error| {
-                    Failure::new(format!("the system has no random numbers: {error}"))
+                    Failure::new(format!("the system provides no random bytes: {error}"))
                 })?;
                 save(app, &key)?;
                 app.output.line(key.to_text())?;
@@ -112,6 +112,6 @@ fn typed(app: &mut App) -> Result<String, Failure> {
     let mut text = String::new();
     io::stdin()
         .read_to_string(&mut text)
-        .map_err(|error| Failure::new(format!("standard input cannot be read: {error}")))?;
+        .map_err(|error| Failure::new(format!("stdin cannot be read: {error}")))?;
     Ok(text)
 }

@@ -285,7 +285,7 @@ fn print_removal(app: &mut App, file: &Path, is_deleted: bool) -> Result<(), Fai
 
 fn not_restored(file: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("{} cannot be changed: {error}", file.display()))
-        .meaning("some registrations are left")
+        .meaning("some registrations remain")
         .remedy("fix that and run `claude-mem uninstall` again")
 }
 
@@ -299,7 +299,7 @@ fn purge(app: &mut App) -> Result<(), Failure> {
         let path = data.join(name);
         delete(&path).map_err(|error| {
             Failure::new(format!("{} cannot be deleted: {error}", path.display()))
-                .meaning("some of the data is left")
+                .meaning("some of the data remains")
                 .remedy("fix that and run `claude-mem uninstall --purge` again")
         })?;
     }

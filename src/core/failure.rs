@@ -137,7 +137,7 @@ impl From<OtherOwner> for Failure {
 impl From<Unusable> for Failure {
     fn from(error: Unusable) -> Self {
         Self::new(error.to_string())
-            .meaning("the file is as it was")
+            .meaning("the file is unchanged")
             .remedy("correct it by hand, then try again")
     }
 }
@@ -175,7 +175,7 @@ impl From<claude_mem_projections::Error> for Failure {
                 .meaning("the database was not touched")
                 .remedy("use the newer version of claude-mem that made it"),
             E::Unusable { .. } => failure
-                .meaning("all it held is in the log")
+                .meaning("everything in it is also in the log")
                 .remedy("rebuild it with `claude-mem replay`"),
             E::Rebuilding { .. } => failure.remedy("wait for that process to end, then try again"),
             E::Io { .. } | E::Sqlite(_) => failure,
@@ -200,12 +200,12 @@ mod tests {
     #[test]
     fn a_failure_says_what_happened_what_it_means_and_what_to_do() {
         let failure =
-            Failure::new("no room on disk").meaning("nothing was lost").remedy("free disk space");
+            Failure::new("the disk is full").meaning("nothing was lost").remedy("free disk space");
         assert_eq!(
             failure.render(false),
-            "error: no room on disk\nnote: nothing was lost\nhint: free disk space\n"
+            "error: the disk is full\nnote: nothing was lost\nhint: free disk space\n"
         );
-        assert!(failure.render(true).starts_with("\x1b[1;31merror:\x1b[0m no room"));
+        assert!(failure.render(true).starts_with("\x1b[1;31merror:\x1b[0m the disk"));
         assert_eq!(Failure::usage("what?").render(false), "error: what?\n");
     }
 

@@ -118,7 +118,7 @@ pub(super) fn import(sink: &mut Sink<'_>, path: &Path) -> Result<(), Failure> {
 
 fn read(bytes: &[u8]) -> Result<(Id, Envelope, Event), Cow<'static, str>> {
     let line: ParsedLine<'_> =
-        serde_json::from_slice(bytes).map_err(|_| "it is no exported event")?;
+        serde_json::from_slice(bytes).map_err(|_| "it is not an exported event")?;
     let id = Id::parse(&line.id).ok_or("its id is none")?;
     let json = line.event.get();
     if line.kind == UNKNOWN || line.kind == ERASED {
@@ -132,7 +132,7 @@ fn read(bytes: &[u8]) -> Result<(Id, Envelope, Event), Cow<'static, str>> {
     }
     let mut fields = serde_json::Deserializer::from_str(json);
     let event = Event::deserialize_body(&line.kind, line.version, &mut fields)
-        .map_err(|_| format!("it is no {}", line.kind))?
+        .map_err(|_| format!("it is not a {}", line.kind))?
         .ok_or_else(|| format!("{} of version {} is not known here", line.kind, line.version))?;
     Ok((id, line.envelope, event))
 }
@@ -218,8 +218,8 @@ mod tests {
             );
             read(json.as_bytes()).unwrap_err().into_owned()
         };
-        assert_eq!(read(b"{}").unwrap_err(), "it is no exported event");
-        assert_eq!(line("ToolUsed", 1, "{}"), "it is no ToolUsed");
+        assert_eq!(read(b"{}").unwrap_err(), "it is not an exported event");
+        assert_eq!(line("ToolUsed", 1, "{}"), "it is not a ToolUsed");
         assert_eq!(line("ToolUsed", 9, "{}"), "ToolUsed of version 9 is not known here");
         assert_eq!(
             line("Unknown", 1, "{\"kind\":1,\"codec\":1,\"payload\":\"abc\"}"),

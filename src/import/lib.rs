@@ -176,8 +176,8 @@ pub fn recognise(path: &Path) -> Result<From, Failure> {
         serde_json::Value::Object(line) if line.contains_key("display") => Ok(From::History),
         serde_json::Value::Object(_) => Ok(From::Transcripts),
         _ if begin.trim_ascii_start().starts_with(b"{") => Ok(From::Ts),
-        _ => Err(Failure::new(format!("{} is nothing that can be imported", path.display()))
-            .meaning("it is no database, no transcript and no export")
+        _ => Err(Failure::new(format!("{} cannot be imported", path.display()))
+            .meaning("it is not a database, a transcript or an export")
             .remedy("say what it should be with `--from`")),
     }
 }

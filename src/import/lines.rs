@@ -41,7 +41,7 @@ impl Lines<File> {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).no_wait().open(path)?;
         if !file.metadata()?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
         }
         Ok(Self::new(file, LINE_BYTES_MAX))
     }

@@ -121,7 +121,7 @@ pub(crate) fn begin(app: &App) -> Result<Option<Compactor>, Failure> {
 pub(crate) fn catch_up(store: &mut Store, log: &Log) -> Result<(), Failure> {
     match store::fold(store, log)?.state {
         FoldState::Complete => Ok(()),
-        _ => Err(Failure::new("memory could not be brought up to date with the log")
+        _ => Err(Failure::new("the database could not be updated from the log")
             .meaning("nothing was removed")
             .remedy("see what is wrong with `claude-mem doctor`")),
     }
@@ -309,7 +309,7 @@ fn rewrite_job(
 pub(crate) fn failed(error: claude_mem_log::Error) -> Failure {
     match error {
         claude_mem_log::Error::Full { .. } => Failure::new(error.to_string())
-            .meaning("nothing was lost: what is not compacted yet is as it was")
+            .meaning("nothing was lost: what is not compacted yet is unchanged")
             .remedy("free space for two segments, then run it again"),
         error => error.into(),
     }

@@ -213,7 +213,7 @@ pub(crate) fn refresh_backup(app: &mut App) -> Result<(), Failure> {
     }
     let left = |why: String| {
         Failure::new(why)
-            .meaning(format!("{} may still hold what was removed from the log", dir.display()))
+            .meaning(format!("{} may still contain what was removed from the log", dir.display()))
             .remedy("delete that directory: the worker creates a new backup")
     };
     let removed = |path: &Path| match fs::remove_dir_all(path) {

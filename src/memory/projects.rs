@@ -86,7 +86,7 @@ fn join(
     // The target is never a merged project: the event would undo that merge.
     let into = resolve::only_project(store, into)?;
     if store.project_keys_named(&from)?.contains(&into) {
-        return Err(Failure::usage("these are one project already"));
+        return Err(Failure::usage("these are already one project"));
     }
     let merged = ProjectMerged { from: from.clone(), into: into.clone(), label: String::new() };
     append(app, store, merged)?;

@@ -90,7 +90,7 @@ pub fn reported_project(
 
 /// The error for a project without recorded events.
 pub fn unknown_project(name: &str) -> Failure {
-    Failure::usage(format!("nothing is recorded of a project `{name}`"))
+    Failure::usage(format!("there is no recorded project `{name}`"))
         .remedy("name its folder, or one of the projects in `claude-mem status --json`")
 }
 
@@ -100,7 +100,7 @@ pub fn session(store: &Store, name: &str) -> Result<String, Failure> {
     match &ids[..] {
         [only] => Ok(only.clone()),
         [exact, ..] if exact == name => Ok(exact.clone()),
-        [] => Err(Failure::usage(format!("nothing is recorded of a session `{name}`"))),
+        [] => Err(Failure::usage(format!("there is no recorded session `{name}`"))),
         several => Err(Failure::usage(format!("`{name}` is the beginning of several sessions"))
             .remedy(format!("name one of them: {}", several.join(", ")))),
     }

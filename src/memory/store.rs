@@ -40,7 +40,7 @@ pub fn open_log_of(app: &App, seq: Seq) -> Result<Log, Failure> {
     }
     let mut copies = host_logs(&app.paths.foreign())?.into_iter();
     let copy = copies.find(|copy| copy.host.number == number);
-    copy.map(|copy| copy.log).ok_or_else(|| Failure::new("the log of that machine is gone"))
+    copy.map(|copy| copy.log).ok_or_else(|| Failure::new("the log of that machine is missing"))
 }
 
 /// The event at this place of the log; `None` if it is damaged or gone.

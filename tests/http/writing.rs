@@ -229,6 +229,6 @@ fn a_reprocessing_ends_when_it_is_not_wanted_any_more() {
     let ended = site.get("/api/replays/1");
     assert_eq!((&ended["state"], &ended["asked"]), (&json!("cancelled"), &json!(1)), "{ended}");
     assert_eq!(site.get("/api/replays")["items"][0]["is_finished"], false);
-    assert_eq!(site.get("/api/observations")["items"][0]["generation"], 0, "memory is as it was");
+    assert_eq!(site.get("/api/observations")["items"][0]["generation"], 0, "memory is unchanged");
     second.open();
 }

@@ -108,7 +108,7 @@ fn part_of_it_can_be_exported() {
     assert_eq!(lines(&["--project", "home"]).len(), lines(&[]).len());
     assert_eq!(lines(&["--until", "2020-01-01"]), [""; 0].map(Value::from));
     let error = sandbox.run(&["export", "--session", "three"]).fails(2);
-    assert!(error.contains("nothing is recorded of a session `three`"), "{error}");
+    assert!(error.contains("there is no recorded session `three`"), "{error}");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn bad_lines_are_reported_and_the_others_are_imported() {
     elsewhere.write("all.jsonl", &text);
     let run = elsewhere.run(&["import", "--json", "all.jsonl"]);
     assert_eq!(run.code, 1, "{run:?}");
-    assert!(run.stderr.contains("line 1: it is no exported event"), "{run:?}");
+    assert!(run.stderr.contains("line 1: it is not an exported event"), "{run:?}");
     assert_eq!(added(&serde_json::from_str(&run.stdout).unwrap()), count);
     assert_eq!(dump(&elsewhere), dump(&sandbox));
 }

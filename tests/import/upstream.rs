@@ -190,8 +190,8 @@ fn other_databases_are_rejected_and_nothing_is_imported() {
     };
     let error = fails(&["--from", "ts", "x.db"]);
     assert!(error.contains("it is empty") && error.contains("nothing was imported"), "{error}");
-    assert!(fails(&["--from", "ts", "."]).contains("it is no file"));
-    assert!(fails(&["x.db"]).contains("nothing that can be imported"));
+    assert!(fails(&["--from", "ts", "."]).contains("it is not a file"));
+    assert!(fails(&["x.db"]).contains("cannot be imported"));
     fs::write(&path, "SQLite format 3\0 and then nothing").unwrap();
     assert!(fails(&["x.db"]).contains("x.db"));
     sandbox.write("x.json", "{\"observations\": [");

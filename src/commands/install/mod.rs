@@ -325,7 +325,7 @@ pub(crate) fn program(path: &str) -> Result<String, Failure> {
     match chosen.into_os_string().into_string() {
         Ok(text) if is_named && !text.contains(char::is_control) => Ok(path_in_commands(text)),
         Ok(text) => Err(Failure::new(format!("the program file is called {text}"))
-            .meaning(format!("hooks are recognised by the name `{NAME}`"))
+            .meaning(format!("hooks are recognized by the name `{NAME}`"))
             .remedy(format!("rename it to `{NAME}` and install again"))),
         Err(text) => Err(Failure::new(format!("the path {} is not Unicode", text.display()))
             .meaning("Claude Code's settings cannot hold it")

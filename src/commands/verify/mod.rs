@@ -221,7 +221,7 @@ fn verdict_of_vectors(app: &App, found: Option<&CheckedVectors>) -> Result<(), F
     let Some(found) = found.filter(|found| !found.wrong.is_empty()) else { return Ok(()) };
     let names: Vec<String> = found.wrong.iter().map(ToString::to_string).collect();
     let dir = vectors_directory(app);
-    Err(Failure::new(format!("the vectors of {} are not of their texts", names.join(", ")))
+    Err(Failure::new(format!("the vectors of {} do not match their texts", names.join(", ")))
         .meaning(
             "search by meaning may find the wrong memories; the memories themselves are intact",
         )

@@ -113,8 +113,11 @@ fn exported_name(table: Table) -> &'static str {
 }
 
 fn not_taken(path: &Path, why: &str) -> Failure {
-    Failure::new(format!("{} is no memory of the TypeScript claude-mem: {why}", path.display()))
-        .meaning("nothing was imported, and the file is as it was")
+    Failure::new(format!(
+        "{} is not a database of the TypeScript claude-mem: {why}",
+        path.display()
+    ))
+    .meaning("nothing was imported, and the file is unchanged")
 }
 
 fn refused(path: &Path, error: &Error) -> Failure {
@@ -127,6 +130,6 @@ fn refused(path: &Path, error: &Error) -> Failure {
         }
         Error::Io { source, .. } => cannot_read(path, source),
         error => Failure::new(format!("{} cannot be read: {error}", path.display()))
-            .meaning("nothing was imported, and the file is as it was"),
+            .meaning("nothing was imported, and the file is unchanged"),
     }
 }

@@ -136,9 +136,7 @@ fn holding(
     projects: &mut BTreeSet<String>,
 ) -> Result<ForgetTargets, Failure> {
     if text.trim().is_empty() {
-        return Err(
-            Failure::usage("an empty text is in everything").meaning("nothing was forgotten")
-        );
+        return Err(Failure::usage("the text is empty").meaning("nothing was forgotten"));
     }
     let wanted = written(text);
     let mut touching = store.forget_targets_by_text(text)?;

@@ -104,11 +104,12 @@ pub fn undo(app: &mut App, store: &mut Store, id: &str) -> Result<u64, Failure> 
         return Err(Failure::new(format!("there is {many} forgetting `{id}`")).remedy(list));
     };
     if forgetting.is_void {
-        return Err(Failure::new("it was undone before").meaning("nothing was changed"));
+        return Err(Failure::new("it was already undone").meaning("nothing was changed"));
     }
     if forgetting.is_final {
-        return Err(Failure::new("that was removed for good by a compaction since")
-            .meaning("nothing was changed"));
+        return Err(
+            Failure::new("a compaction has deleted it permanently").meaning("nothing was changed")
+        );
     }
     let (undoes, memories) = (Some(*forgetting.event.as_bytes()), forgetting.memories);
     let project = known_project(store.project_of_event(forgetting.event)?);

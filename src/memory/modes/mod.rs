@@ -225,7 +225,7 @@ pub fn mode(app: &App) -> Result<Mode, Failure> {
     let name = app.settings.get(&table::MODE);
     Mode::load(&app.paths.data, &name).map_err(|error| {
         Failure::new(error.to_string())
-            .meaning("memory is as it was")
+            .meaning("memory is unchanged")
             .remedy("choose another with `claude-mem settings set CLAUDE_MEM_MODE code`")
     })
 }

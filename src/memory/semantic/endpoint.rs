@@ -203,7 +203,7 @@ fn read(body: &[u8], count: usize) -> Result<Vec<Vec<f32>>, String> {
 }
 
 fn unusable(what: String) -> Failure {
-    Failure::new(what).meaning("search goes by words alone").remedy(
+    Failure::new(what).meaning("search uses words only").remedy(
         "correct it, or use the built-in model: `claude-mem settings unset EMBEDDING_BASE_URL`",
     )
 }

@@ -69,6 +69,6 @@ pub fn erase_changed(app: &App, store: &Store) -> Result<u64, Failure> {
 fn failed(app: &App, error: &std::io::Error) -> Failure {
     let dir = directory(&app.paths.data);
     Failure::new(format!("vectors cannot be erased: {error}"))
-        .meaning("vectors of what was forgotten may still be there; the texts are gone")
+        .meaning("the texts are deleted, but some of their vectors may remain")
         .remedy(format!("delete them all with `rm -r '{}'`; they are made again", dir.display()))
 }

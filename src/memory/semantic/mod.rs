@@ -69,7 +69,7 @@ pub(crate) fn open_vectors(app: &App, model: &EmbeddingModel) -> Result<Option<V
     let path = claude_mem_vectors::file(&app.paths.data, &model.id());
     Vectors::open(&path, model.id(), &model.center()).map_err(|error| {
         Failure::new(format!("{} cannot be read: {error}", path.display()))
-            .meaning("search goes by words alone")
+            .meaning("search uses words only")
     })
 }
 

@@ -118,7 +118,7 @@ pub fn open_model(app: &App) -> Result<Option<&'static EmbeddingModel>, Failure>
             let Some(bytes) = built_in() else { return Ok(None) };
             EmbeddingModel::Local(Model::parse(bytes).map_err(|error| {
                 Failure::new(format!("the built-in embedding model is damaged: {error}"))
-                    .meaning("search goes by words alone")
+                    .meaning("search uses words only")
                     .remedy("install claude-mem again")
             })?)
         }
@@ -152,7 +152,7 @@ pub fn endpoint_failure(app: &App) -> Option<String> {
 
 fn unusable(path: &std::path::Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::new(format!("the embedding model {} cannot be used: {error}", path.display()))
-        .meaning("search goes by words alone")
+        .meaning("search uses words only")
         .remedy("correct the path, or use the built-in model: `claude-mem settings unset EMBEDDING_MODEL`")
 }
 

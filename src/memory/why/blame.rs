@@ -30,7 +30,7 @@ pub(super) struct BlamedCommit {
 /// Runs `git blame` for a line of a file. The error is for the user, in one line.
 pub(super) fn blame(file: &Path, line: usize) -> Result<BlamedLine, String> {
     let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else {
-        return Err("it is no file".into());
+        return Err("it is not a file".into());
     };
     let mut git = Command::new("git");
     git.arg("-C").arg(folder);

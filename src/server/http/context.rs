@@ -87,7 +87,7 @@ async fn preview(
 ) -> ApiResult<Preview> {
     let found = state.read(move |store, app| look(store, app, &params)).await?;
     let (project, page) =
-        found.ok_or_else(|| ApiError::not_found("nothing is recorded of that project"))?;
+        found.ok_or_else(|| ApiError::not_found("there is no recorded project of that name"))?;
     let page = page.unwrap_or_default();
     Ok(Json(Preview {
         project: project.label,

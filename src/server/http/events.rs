@@ -168,5 +168,5 @@ fn place(text: &str) -> Result<Seq, ApiError> {
         let (segment, offset): (u32, u32) = (segment.parse().ok()?, offset.parse().ok()?);
         (segment < 1 << 23).then(|| Seq::new(segment.into(), offset.into()))
     });
-    parsed.ok_or_else(|| ApiError::bad(format!("`{text}` is no place in the log")))
+    parsed.ok_or_else(|| ApiError::bad(format!("`{text}` is not a position in the log")))
 }

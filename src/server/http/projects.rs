@@ -173,7 +173,7 @@ async fn split(
 /// The key of a recorded project. A request opens no folder.
 fn recorded(store: &Store, name: &str) -> Result<String, ApiError> {
     resolve::only_recorded_project(store, name)?
-        .ok_or_else(|| ApiError::not_found(format!("nothing is recorded of a project `{name}`")))
+        .ok_or_else(|| ApiError::not_found(format!("there is no recorded project `{name}`")))
 }
 
 /// Lists projects, latest first.

@@ -26,7 +26,8 @@ async fn of_memory(
     State(state): State<Arc<AppState>>,
     PathParam(id): PathParam<String>,
 ) -> ApiResult<Vec<RelatedMemory>> {
-    let name: MemoryId = id.parse().map_err(|_| ApiError::bad(format!("`{id}` is no memory")))?;
+    let name: MemoryId =
+        id.parse().map_err(|_| ApiError::bad(format!("`{id}` is not the ID of a memory")))?;
     let found = move |store: &Store, app: &App| {
         let row = store.list_rows(&[name])?.pop();
         let row = row.ok_or_else(|| ApiError::not_found(format!("there is no memory {name}")))?;
