@@ -1,4 +1,4 @@
-//! Memories given beside an action: before a file is used, and after a command has failed.
+//! Memories given with an action: before a file is used, and after a command has failed.
 
 use std::{collections::BTreeSet, fs, os::unix::fs::symlink};
 

@@ -17,7 +17,7 @@
 //! | 13 an entry that is not known may disable all | `only_known_events_and_keys_are_registered` |
 //! | 14 exit code 2 blocks or loops | `a_hook_never_fails` |
 //! | 15 our tools have many names | `our_tools_are_known_in_the_spelling_of_every_client` |
-//! | 16 the model must be told the names of our tools | as 2; `readOnlyHint` in the tests of the server |
+//! | 16 the model must know the names of our tools | as 2; `readOnlyHint` in the tests of the server |
 //! | 17 commands with blanks in the path, and variables of the user | `a_registered_command_works_from_a_path_with_blanks` |
 
 use std::{collections::BTreeSet, fs, path::Path, process::Stdio};

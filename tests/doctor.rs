@@ -120,5 +120,5 @@ fn the_server_of_a_client_without_hooks_is_started_and_asked() {
         assert!(remedy.contains(&format!("`claude-mem install --client {client}`")), "{report}");
         sandbox.run(&["uninstall", "--client", client]).ok();
     }
-    assert!(!doctor().contains("MCP servers"), "given up");
+    assert!(!doctor().contains("MCP servers"), "removed from the list");
 }

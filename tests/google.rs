@@ -68,7 +68,7 @@ fn google_credentials_come_from_variables_settings_files_or_the_metadata_server(
     let account = bucket.account().unwrap().to_string();
     let place = bucket.place("of/ada");
     let base = ("GOOGLE_BASE_URL", bucket.endpoint());
-    let nobody = ("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere.json".to_owned());
+    let missing = ("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere.json".to_owned());
     sandbox.write("account.json", &account);
     let ship = |more: &[(&'static str, String)]| {
         bucket.set(BTreeMap::new());
@@ -79,7 +79,7 @@ fn google_credentials_come_from_variables_settings_files_or_the_metadata_server(
     ship(&[("GOOGLE_APPLICATION_CREDENTIALS", "~/account.json".into())]);
     ship(&[("GOOGLE_SERVICE_ACCOUNT", "~/account.json".into())]);
     ship(&[("GOOGLE_SERVICE_ACCOUNT_KEY", account.clone())]);
-    ship(&[("CLAUDE_MEM_SHIP_GOOGLE_CREDENTIALS", "~/account.json".into()), nobody]);
+    ship(&[("CLAUDE_MEM_SHIP_GOOGLE_CREDENTIALS", "~/account.json".into()), missing]);
     // A token of the metadata server, used for later requests.
     ship(&[("GCE_METADATA_HOST", host(&bucket))]);
     let gcloud = ".config/gcloud/application_default_credentials.json";
@@ -129,8 +129,8 @@ fn rejected_google_credentials_are_reported_with_a_remedy() {
     fails("gs://others/x", &ours, &["denied access", "403", "AccessDenied", "ada@", remedy]);
     fails("gs://elsewhere/x", &ours, &["the bucket in gs://elsewhere", "create the bucket"]);
     // Errors other than missing credentials do not mention them.
-    let nobody = |name| (name, "/dev/null".to_owned());
-    let untrusting = [&ours[..], &[nobody("SSL_CERT_FILE"), nobody("SSL_CERT_DIR")]].concat();
+    let empty = |name| (name, "/dev/null".to_owned());
+    let untrusting = [&ours[..], &[empty("SSL_CERT_FILE"), empty("SSL_CERT_DIR")]].concat();
     let error = run(&sandbox, &["ship", "--to", &place], &untrusting).fails(2);
     assert!(error.contains("certificates") && !error.contains(remedy), "{error}");
     // A metadata server without an account.

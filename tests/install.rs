@@ -114,7 +114,7 @@ fn one_file_that_cannot_be_changed_keeps_no_entries_of_ours_in_the_others() {
     assert_eq!(sandbox.read(".codex/hooks.json"), hooks);
     assert_eq!(sandbox.read(".gemini/settings.json"), gemini);
     assert!(!sandbox.home().join(".copilot").exists(), "{:?}", names(&sandbox.home()));
-    // Mended, it is restored by the next try.
+    // Once repaired, it is restored by the next try.
     sandbox.write(".claude/settings.json", &broken[..broken.len() - 1]);
     sandbox.run(&["uninstall"]).ok();
     assert_eq!(sandbox.read(".claude/settings.json"), SETTINGS);

@@ -31,7 +31,7 @@ fn three_letters_find_a_memory_and_enter_shows_it() {
     terminal.read_until("\u{1b}]52;c;");
     terminal.keys("\u{1b}");
     terminal.read_until("Esc leave");
-    // The preview stands beside the list.
+    // The preview is next to the list.
     terminal.resize(140, 24);
     let wide = terminal.read_until("│") + &terminal.read_until("Esc leave");
     assert_eq!(wide.matches("sleeps in the harbour").count(), 2, "{wide}");

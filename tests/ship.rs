@@ -136,10 +136,10 @@ fn restore_never_overwrites_a_log() {
     assert!(error.contains("a data directory with a log exists"), "{error}");
     assert!(error.contains("--into DIR"), "{error}");
     assert_eq!(sandbox.events(), before);
-    let beside = sandbox.home().join("beside");
-    let beside = beside.to_str().unwrap();
-    sandbox.run(&["restore", "--from", &remote(&sandbox), "--into", beside]).ok();
-    assert_eq!(dump(beside.as_ref()), dump(&sandbox.data()));
+    let restored = sandbox.home().join("restored");
+    let restored = restored.to_str().unwrap();
+    sandbox.run(&["restore", "--from", &remote(&sandbox), "--into", restored]).ok();
+    assert_eq!(dump(restored.as_ref()), dump(&sandbox.data()));
 }
 
 #[test]

@@ -26,7 +26,7 @@ impl From<ProjectId> for Project {
     }
 }
 
-/// The longest name, id or path that is recorded beside an event. Paths are shorter on every system, and
+/// The longest name, id or path that is recorded with an event. Paths are shorter on every system, and
 /// the record must have room for its texts.
 const NAME_BYTES_MAX: usize = 4096;
 

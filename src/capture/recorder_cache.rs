@@ -26,7 +26,7 @@ impl RecorderCache {
         Self { environment, paths, cached: Mutex::default() }
     }
 
-    /// The recorder for the settings in force.
+    /// The recorder for the current settings.
     pub fn current(&self) -> Arc<Recorder> {
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         // Before loading: a change meanwhile is noticed by the next call.

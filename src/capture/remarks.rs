@@ -1,4 +1,4 @@
-//! What a turn says beside its prompt, tool uses and last message: the assistant's words between tools,
+//! Remarks: the text of a turn besides prompt, tool uses and last message: the assistant's words between tools,
 //! rejections with the user's words, denied permissions, compaction summaries, errors of the API.
 //!
 //! No hook reports these, but the client's transcript has them. The hook at the end of a turn and the import

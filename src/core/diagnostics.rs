@@ -188,6 +188,6 @@ mod tests {
         let pipe = data.path().join("logs/claude-mem.log");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
         assert!(made.success());
-        record(data.path(), Level::Error, "nobody reads this");
+        record(data.path(), Level::Error, "never read");
     }
 }

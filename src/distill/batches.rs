@@ -78,7 +78,7 @@ const MINUTE_US: u64 = 60 * 1_000_000;
 
 impl Limits {
     /// For the built-in rules. The bounds are on memory alone: no turn of the sessions we examined
-    /// has a tenth of this. A turn without an event for two hours was given up, or waits for a
+    /// has a tenth of this. A turn without an event for two hours was abandoned, or waits for a
     /// user who is away.
     pub(crate) fn whole_turns() -> Self {
         Self {

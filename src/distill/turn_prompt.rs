@@ -45,7 +45,7 @@ pub struct Turn<'a> {
     pub earlier: Vec<EarlierRow<'a>>,
 }
 
-/// Something said in the turn beside prompts, tool uses and the last message.
+/// A remark of the turn, besides prompts, tool uses and the last message.
 #[derive(Debug, Clone, Copy)]
 pub struct RemarkView<'a> {
     pub kind: RemarkKind,

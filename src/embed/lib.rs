@@ -83,7 +83,7 @@ impl<'a> Model<'a> {
         self.header.center.clone()
     }
 
-    /// How much the words of a query count beside its meaning when both rank a result.
+    /// The weight of the words of a query relative to its meaning.
     pub fn words_weight(&self) -> f32 {
         self.header.words_weight
     }

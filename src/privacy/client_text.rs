@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// Who wrote a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Author {
-    /// The user, perhaps beside text of the client.
+    /// The user, perhaps with text of the client.
     User,
     /// The client alone.
     Client,
@@ -28,7 +28,7 @@ pub struct Typed<'a> {
 const TEAMMATE: &str = "teammate-message";
 const TASK: &str = "task-notification";
 
-/// Tags of Claude Code around text that nobody typed.
+/// Tags of Claude Code around text that was not typed.
 const NAMES: [&str; 15] = [
     TASK,
     TEAMMATE,

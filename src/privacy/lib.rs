@@ -4,12 +4,12 @@
 //! kind, truncate long text. Truncation is last, so that no secret is cut in two and half of it
 //! kept. Everything takes linear time, and [`work`] enforces a limit. This crate does no I/O.
 
+mod byte_search;
 mod client_text;
 mod clip;
 mod json;
 mod json_strings;
 mod long_strings;
-mod byte_search;
 mod personal;
 mod secrets;
 mod tags;

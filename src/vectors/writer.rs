@@ -30,7 +30,7 @@ pub struct Window {
     pub vector: Option<Vec<f32>>,
 }
 
-/// What became of [`VectorWriter::put`].
+/// The result of [`VectorWriter::put`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Put {
     /// The memory has exactly these windows.
@@ -85,9 +85,9 @@ impl VectorWriter {
 
     /// Gives a memory these windows and no others. Call it once per memory.
     ///
-    /// `is_current` is asked under the write lock, right before the write. Whoever forgets a memory
-    /// hides it in the database and then erases its vectors under the same lock: so either this
-    /// call sees that it is hidden, or the erasure sees the records of this call.
+    /// `is_current` is called under the write lock, right before the write. Forgetting a memory
+    /// first hides it in the database and then erases its vectors under the same lock. So either
+    /// this call sees that it is hidden, or the erasure sees the records of this call.
     pub fn put(
         &mut self,
         key: MemoryKey,

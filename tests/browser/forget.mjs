@@ -42,7 +42,7 @@ await open(async (stage) => {
   await sees(page.locator(".card"), "undone");
   await sees(page.locator(".card"), "Deploys are on Tuesdays");
   await shot(page, "log");
-  // Its own address says so, too, and has the way back.
+  // Its own address shows it, too, and offers an undo.
   await page.goto(address);
   await sees(page.locator("h1"), "You forgot this memory");
   await shot(page, "forgotten-address");
@@ -51,7 +51,7 @@ await open(async (stage) => {
   await stage.go("/?q=Tuesdays");
   await sees(rows, "Deploys are on Tuesdays");
   assert.equal(await written.count(), 1);
-  // Taking something back draws tables again; a worker that has to wait for that says so to the page of the log.
+  // An undo rebuilds tables; meanwhile the worker reports that it waits to the page of the log.
   forgive(stage, /status of (410|503)/);
 
   // Several at once.

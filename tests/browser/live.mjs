@@ -1,4 +1,4 @@
-// The feed grows while hooks run: nobody reloads anything.
+// The feed grows while hooks run: without a reload.
 import { Session, assert, counts, open, scene, sees, shot } from "./stage.mjs";
 
 await open(async ({ page }) => {

@@ -74,7 +74,7 @@ await open(async (stage) => {
   await shot(page, "light-compact");
   await page.getByRole("button", { name: "Compact list" }).click();
 
-  // On a wide screen, the memory that has the focus is shown beside the list. A click shows it, another one opens it.
+  // On a wide screen, the memory that has the focus is shown next to the list. A click shows it, another one opens it.
   await page.setViewportSize({ width: 1600, height: 900 });
   const preview = page.getByRole("complementary", { name: "Preview" });
   await sees(preview.locator("h2"), "Prompt");

@@ -63,7 +63,7 @@ await open(async (stage) => {
   await page.locator(".search-status").getByRole("link", { name: "vacuum", exact: true }).click();
   await sees(page.locator(".row").first(), "VACUUM FULL locks the table");
 
-  // A question finds what shares no word with it, once nobody types any more.
+  // A question finds what shares no word with it, after a pause in typing.
   run(["remember", "Each address may try five passwords a minute; then it gets status 429."]);
   while (!run(["index"]).includes(" 0 of ")) await page.waitForTimeout(50);
   await box.fill("how do we keep people from logging in too often");

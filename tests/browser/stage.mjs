@@ -59,7 +59,7 @@ export class Session {
     });
   }
 
-  /** A file that the session is about, written now or so many seconds later. */
+  /** A file that the session is about, written now or this many seconds later. */
   touch(path, later = 0) {
     const file = join(this.cwd, path);
     mkdirSync(dirname(file), { recursive: true });
@@ -201,7 +201,7 @@ export async function counts(locator, wanted) {
   }
 }
 
-/** Waits until nothing is being distilled any more and so many memories are there. */
+/** Waits until nothing is being distilled any more and this many memories are there. */
 export async function distilled({ page }, observations) {
   await page.waitForFunction(
     async (wanted) => {

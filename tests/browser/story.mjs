@@ -70,7 +70,7 @@ await open(async (stage) => {
   );
   assert.match(copied, /\n- A hundred lines of 0\.005 add up to 0\.50\n/);
 
-  // Of a file that was changed later, the page says so.
+  // The page marks a file that was changed later.
   session.touch("src/invoice.rs", 3600);
   await page.reload();
   await sees(file("src/invoice.rs"), "changed since");

@@ -157,7 +157,7 @@ fn no_other_origin_may_read_a_response_and_every_response_has_security_headers()
         assert!(has("cross-origin-resource-policy", "same-origin"), "{reply:?}");
         assert!(!reply.headers.iter().any(|(name, _)| name.starts_with("access-control")));
     }
-    assert_eq!(replies[5].status, 405, "nobody is invited to ask whether it may");
+    assert_eq!(replies[5].status, 405, "preflight requests are rejected");
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn the_listen_address_cannot_be_changed_over_http() {
         }
         let settings = listed["settings"].as_array().unwrap();
         let shown = settings.iter().find(|setting| setting["name"] == name).unwrap();
-        assert_eq!(shown["is_read_only"], true, "the page says so beforehand");
+        assert_eq!(shown["is_read_only"], true, "the page shows it as read-only");
     }
     assert_eq!(site.get("/api/settings"), listed, "nothing was changed");
     assert!(!site.sandbox.data().join("settings.json").exists());

@@ -418,7 +418,7 @@ fn notes_of_claude_code_are_imported_marked_renewed_and_not_given_back_to_it() {
         sandbox.write(&format!("{place}/port.md"), &text);
     };
     note(8080);
-    sandbox.write(".claude/projects/-gone/memory/MEMORY.md", "of a folder that nobody knows\n");
+    sandbox.write(".claude/projects/-gone/memory/MEMORY.md", "of an unknown folder\n");
     let found = import(&sandbox, &["--from", "auto-memory"]);
     assert_eq!(added(&found), 2, "{found}");
     assert_eq!(found["left_out"], json!({"notes of a folder that is unknown": 1}));

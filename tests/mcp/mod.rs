@@ -38,7 +38,7 @@ fn messages_of_claude_code_are_answered_in_order() {
     let codes: Vec<&Value> = answers[3..].iter().map(|answer| &answer["error"]["code"]).collect();
     assert_eq!(codes, [-32601, -32601, -32602, -32602, -32602, -32602, -32602]);
     server.end();
-    assert!(!sandbox.data().exists(), "whoever only looks writes nothing");
+    assert!(!sandbox.data().exists(), "reading writes nothing");
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub enum Submitter {
     User,
     /// The user, with only pictures or files.
     UserMedia,
-    /// The client itself: a notification of a background task, or other text that nobody typed.
+    /// The client itself: a notification of a background task, or other text that was not typed.
     TaskNotification,
     /// Another agent of the same team. Added later to version 1: older programs keep such an event
     /// unread, and still read all others. A new version would have hidden every prompt from them.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// Longer titles and texts are cut.
 const TITLE_CHARS_MAX: usize = 300;
 const TEXT_CHARS_MAX: usize = 2000;
-/// Maximum number of words that name what is given up.
+/// Maximum number of words that name what is replaced.
 const PHRASE_WORDS_MAX: usize = 6;
 
 /// Words before a former choice.
@@ -305,7 +305,7 @@ mod tests {
             ),
             ("Use SQLite rather than Postgres for the ledger", "The ledger avoids Postgres"),
             ("Use Vitest, not Jest — Jest or Vitest?", "Use Mocha for units — Jest or Mocha?"),
-            // Something else is given up.
+            // Something else is replaced.
             ("Dropped the Postgres port in the ledger", "Use Postgres for the ledger"),
             ("Replaced the ledger icon", "Use Postgres for the ledger"),
             // Another subject.
@@ -313,7 +313,7 @@ mod tests {
             ("Use SQLite for carts instead of Postgres", "Use Postgres for the ledger"),
             // One ordinary word is not enough.
             ("Dropped support for the ledger", "Support the ledger in exports"),
-            // Nothing is given up.
+            // Nothing is replaced.
             ("Use SQLite for the ledger", "Use Postgres for the ledger"),
             ("Keep Postgres for the ledger", "Use Postgres for the ledger"),
             // It holds still.

@@ -48,7 +48,7 @@ fn submit(rows: &Rows<'_>, event: &Recorded, prompt: &PromptSubmitted) -> Result
     let submitter = match submitter {
         Submitter::User => "user",
         Submitter::UserMedia => "media",
-        // Nobody typed it: it is neither counted nor found.
+        // It was not typed, so it is neither counted nor found.
         Submitter::TaskNotification | Submitter::Teammate => "task",
     };
     let words = fts_terms::of(text.filter(|_| is_users));

@@ -165,7 +165,7 @@ fn blank(event: &Event, is_whole: bool) -> Option<Event> {
             started.extra.clear();
             Some(started.into())
         }
-        // Without its text, nothing else says that nobody typed it.
+        // Without its text, nothing else shows that it was not typed.
         Event::PromptSubmitted(prompt) => {
             let submitter = submitter(prompt);
             Event::from(PromptSubmitted { submitter, ..prompt.clone() }).blanked()

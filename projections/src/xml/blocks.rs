@@ -66,7 +66,7 @@ fn is_sentence(loose: &str) -> bool {
         || loose.chars().filter(is_wide).count() >= LOOSE_WIDE_MIN
 }
 
-/// A text of a field, and the text that stands beside the fields as another paragraph.
+/// The text of a field, and the text between fields as another paragraph.
 fn with_loose(field: Option<&str>, loose: Option<String>) -> Option<String> {
     match (field, loose.filter(|loose| field.is_none() || is_sentence(loose))) {
         (Some(field), Some(loose)) => Some(format!("{field}\n\n{loose}")),

@@ -243,8 +243,10 @@ mod tests {
         for (json, expected) in cases {
             assert_eq!(text(json), expected);
         }
-        let mended = text(r#""x\ud834y""#);
-        assert!(mended.starts_with('x') && mended.ends_with('y') && mended.contains('\u{fffd}'));
+        let repaired = text(r#""x\ud834y""#);
+        assert!(
+            repaired.starts_with('x') && repaired.ends_with('y') && repaired.contains('\u{fffd}')
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ const SEPARATORS: [char; 2] = ['/', '\\'];
 ///
 /// - `REPOSITORY/.claude/worktrees/NAME`, as Claude Code creates them,
 /// - `REPOSITORY/.worktrees/NAME`,
-/// - `FOLDER/worktrees/REPOSITORY/NAME/REPOSITORY`, beside `FOLDER/REPOSITORY`.
+/// - `FOLDER/worktrees/REPOSITORY/NAME/REPOSITORY`, next to `FOLDER/REPOSITORY`.
 pub(super) fn repository_of(path: &str) -> Option<String> {
     let mut parts: Vec<(usize, &str)> = Vec::new();
     let mut start = 0;

@@ -21,7 +21,7 @@ use claude_mem_core::os::{FileExt as _, OpenOptionsExt as _};
 use claude_mem_privacy::{Policy, redact_text};
 
 /// How much is read at a time, and at most. One answer is below a megabyte, and what comes after it in
-/// the file is mostly small; a longer line is given up.
+/// the file is mostly small; a longer line is skipped.
 const BLOCK_BYTES: usize = 64 << 10;
 const BYTES_MAX: usize = 8 << 20;
 

@@ -79,7 +79,7 @@ fn ask(program: &str) -> Result<(), String> {
     let request = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {},
         "clientInfo": {"name": NAME, "version": env!("CARGO_PKG_VERSION")}}});
-    // The end of its input ends the server. One that does not read says so by its answer.
+    // The end of its input ends the server. One that does not read shows it by its answer.
     drop(child.stdin.take().map(|mut stdin| writeln!(stdin, "{request}")));
     let output = output_within(child, &family, ANSWER_TIME_MAX)
         .map_err(|error| format!("is {program}, which cannot be run: {error}"))?

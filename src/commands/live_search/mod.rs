@@ -44,7 +44,7 @@ const IDLE: Duration = Duration::from_secs(60);
 const HITS_MAX: usize = 40;
 /// With fewer rows there is no preview.
 const PREVIEW_ROWS_MIN: usize = 14;
-/// From this width on, the preview stands beside the list, else below it.
+/// From this width on, the preview is next to the list, else below it.
 const WIDE_COLUMNS_MIN: usize = 120;
 
 const KEYS: &str = "Enter show · ↑↓ move · ^Y copy · ^O viewer · Esc leave";

@@ -41,7 +41,7 @@ impl Screen {
             before(panic);
         }));
         on_signal(restore)?;
-        // Not every terminal sends a signal when it closes, and crossterm would read from it for ever.
+        // Not every terminal sends a signal when it closes, and crossterm would read from it forever.
         thread::spawn(|| {
             os::wait_for_hangup();
             process::exit(1);

@@ -406,7 +406,7 @@ fn hooks(hooks: &Hooks, output: &Output) -> Vec<(String, bool)> {
         });
     }
     if lines.is_empty() {
-        // The first line says so already.
+        // The first line contains it already.
         lines.push((output.paint(WARNING, "not installed: run `claude-mem install`"), true));
     }
     lines

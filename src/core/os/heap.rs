@@ -11,7 +11,7 @@ pub fn share_one_heap() {
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[expect(unsafe_code, reason = "only the C library can be told, and only by this call")]
+#[expect(unsafe_code, reason = "only the C library can change this, and only by this call")]
 fn limit_arenas() {
     // SAFETY: it takes two numbers and changes a parameter of the allocator. No other thread is
     // running yet.

@@ -25,7 +25,7 @@ pub fn rank(store: &Store, recall: &Recall<'_>) -> Result<Vec<i64>> {
     store.recall(recall, None)
 }
 
-/// The observations that a prompt is about, best first, by words and meaning: what the worker tells
+/// The observations that a prompt is about, best first, by words and meaning: what the worker sends
 /// hooks, and what the command line shows.
 pub fn rank_by_meaning(app: &App, store: &Store, recall: &Recall<'_>) -> Result<Vec<i64>> {
     let words_max = PROMPT_WORDS_MAX;

@@ -1,7 +1,7 @@
 //! An embedding endpoint of the user's: `/embeddings` of an OpenAI-compatible server, in place of the built-in model.
 //!
 //! Texts of memories, prompts and queries are sent there. They are redacted before. Requests are limited in number of texts,
-//! size and time. The last failure is kept in a file beside the vectors, so that `status` and `doctor` can tell
+//! size and time. The last failure is kept in a file next to the vectors, so that `status` and `doctor` can report it
 //! without a request of their own.
 
 use std::{fs, path::PathBuf, time::Duration};

@@ -18,7 +18,7 @@ use claude_mem_vectors::{ModelId, Vectors};
 
 use super::endpoint::EmbeddingEndpoint;
 
-/// How much words count beside the meaning that an endpoint gives: as with the built-in model.
+/// The weight of words with an endpoint: as with the built-in model.
 const ENDPOINT_WORDS_WEIGHT: f32 = 0.2;
 
 /// The model that makes vectors. Lives as long as the process.
@@ -55,7 +55,7 @@ impl EmbeddingModel {
         }
     }
 
-    /// How much words count beside meaning.
+    /// The weight of words relative to meaning.
     pub fn words_weight(&self) -> f32 {
         match self {
             Self::Local(model) => model.words_weight(),
@@ -94,7 +94,7 @@ static OPEN: Mutex<Option<(Source, &'static EmbeddingModel)>> = Mutex::new(None)
 /// The model of the settings. `None` if vectors are switched off, or if this program has no model built in and the settings
 /// name none.
 ///
-/// It is opened once per process and never freed: the built-in one is part of the program, and nobody changes the setting
+/// It is opened once per process and never freed: the built-in one is part of the program, and the setting does not change
 /// often. A file is read, not mapped, because nothing keeps others from truncating it. An endpoint is not asked anything.
 pub fn open_model(app: &App) -> Result<Option<&'static EmbeddingModel>, Failure> {
     if !app.settings.get(&SEMANTIC) {

@@ -146,7 +146,7 @@ mod tests {
         }
     }
 
-    /// The browser refuses all of these under our policy; this says so before there is a browser.
+    /// The browser refuses all of these under our policy; this test finds it without a browser.
     #[test]
     fn nothing_that_was_recorded_can_become_markup() {
         let ways = [

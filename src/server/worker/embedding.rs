@@ -24,7 +24,7 @@ use claude_mem_memory::semantic::{Depth, embed_missing};
 
 /// Time between the end of a run and the next one: events come in bursts.
 const PAUSE: Duration = Duration::from_secs(3);
-/// Time after a failure: an endpoint may be down, and asking often helps nobody.
+/// Time after a failure: an endpoint may be down, and frequent requests do not help.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(60);
 /// How often the texts of all memories are compared with their vectors. Other machines edit
 /// memories, too.

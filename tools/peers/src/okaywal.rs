@@ -12,7 +12,7 @@ use std::{
 
 pub(crate) struct Okaywal;
 
-/// Each entry is synced, so many records go into one entry.
+/// Each entry is synced, so one entry has many records.
 const BATCH: usize = 4096;
 
 impl Peer for Okaywal {

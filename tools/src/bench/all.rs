@@ -70,8 +70,8 @@ fn judged(group: &str, report: &Value) -> Vec<Line> {
 fn shown(lines: &[Line], absent: &[&str]) -> String {
     let met = lines.iter().filter(|line| line.is_met).count();
     let mut text = format!(
-        "# Every figure\n\n{met} of {} figures are met. Each is a ratio taken in one run, or a size; the group's own \
-         page says against what and how.\n",
+        "# Every figure\n\n{met} of {} figures are met. Each is a ratio taken in one run, or a \
+         size. The page of its group describes baseline and method.\n",
         lines.len()
     );
     if !absent.is_empty() {

@@ -16,10 +16,10 @@ use std::{
 
 pub(super) const GROUP: Group = Group {
     name: "ask",
-    about: "What distilling costs in tokens (a quarter of the bytes of instructions, data, closing words and \
-            reply). The tool uses were recorded from the real client; the real hooks take them in, and the real \
-            `project` puts them to a model that is played by a script and counts what it is sent. A third of \
-            the tool uses is worth an observation, whoever asks.",
+    about: "The cost of distilling in tokens: a quarter of the bytes of instructions, data and \
+            reply. The tool uses were recorded from the real client. The real hooks capture them, \
+            and the real `distill` sends them to a scripted model, which counts what it receives. \
+            In all variants, a third of the tool uses gets an observation.",
     figures: &[("tokens", measure)],
 };
 
@@ -65,10 +65,11 @@ fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
     let (least, median) = (ratios[0], ratios[ratios.len() / 2]);
     Ok(vec![Figure {
         title: "Tokens per tool use".into(),
-        about: "By turn: all tool uses of a turn and its summary in one call, edits as differences, long texts \
-                without their middle. By tool use: the same words, one call after each tool use and one at the \
-                end. In a conversation: one call for each tool use with its whole JSON, put to an agent that \
-                reads again with every call what came before, cached or not; worked out from the recorded bytes."
+        about: "By turn: all tool uses of a turn and its summary in one call, edits as \
+                differences, long texts without their middle. By tool use: the same text, one \
+                call after each tool use and one at the end. In a conversation: one call per tool \
+                use with its whole JSON, to an agent that reads all earlier calls again each \
+                time, cached or not; calculated from the recorded bytes."
             .into(),
         columns: vec![
             "tool uses",
@@ -81,8 +82,11 @@ fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
         ],
         rows,
         verdict: Some(Verdict {
-            target: "at least 5 times fewer than one call for each tool use in a conversation".into(),
-            reached: format!("{median:.1} times fewer in the median session, {least:.1} in the least"),
+            target: "at least 5 times fewer than one call for each tool use in a conversation"
+                .into(),
+            reached: format!(
+                "{median:.1} times fewer in the median session, {least:.1} in the least"
+            ),
             is_met: median >= 5.0,
         }),
     }])

@@ -102,7 +102,7 @@ fn figures(measured: &Measured) -> Vec<Figure> {
         },
         Figure {
             title: "Compacting what is compressed already against copying it".into(),
-            about: "The same log once more, as when something in it was forgotten or it is merged: read, checked, \
+            about: "The same log again, as after forgetting or for a merge: read, checked, \
                     hashed, written, read again and synced."
                 .into(),
             columns: vec!["best", "of what there was"],
@@ -117,7 +117,7 @@ fn figures(measured: &Measured) -> Vec<Figure> {
             title: "Reading a compacted log".into(),
             about: format!(
                 "Every record, checked and unpacked, as a rebuild reads them: {:.1} of the time of reading the log \
-                 as it was written. Held to nothing.",
+                 as it was written. No limit is set.",
                 seconds(5) / seconds(4)
             ),
             columns: vec!["best", "of what there was"],
@@ -126,7 +126,7 @@ fn figures(measured: &Measured) -> Vec<Figure> {
         },
         Figure {
             title: "Memory of a compaction".into(),
-            about: "The most that a process had which compacts that log (`VmHWM`).".into(),
+            about: "Peak memory of a process that compacts that log (`VmHWM`).".into(),
             columns: vec!["most"],
             rows: vec![Row::new("compaction", vec![format!("{megabytes:.1} MB")])],
             verdict: Some(Verdict {

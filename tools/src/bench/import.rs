@@ -13,14 +13,14 @@ use std::{
 
 pub(super) const GROUP: Group = Group {
     name: "import",
-    about: "The whole command, from its start to its end: reading, cleaning, recording, folding into an empty \
-            memory, and saying what it would cost to distil.",
+    about: "The whole command: reading, redacting, recording, folding into an empty database, and \
+            estimating the cost of distilling.",
     figures: &[("rows", rows), ("transcripts", transcripts)],
 };
 
 /// Sample text of users and tools.
 const PROSE: &str = "The log is read in order and folded into rows; a damaged record costs itself alone, and reading \
-    goes on behind it. Whoever fills a segment rolls it, and the next hook writes to the new one.";
+    continues after it. The process that fills a segment rolls it, and the next hook writes to the new one.";
 /// Sample output of tools: this file.
 const CODE: &str = include_str!("import.rs");
 
@@ -56,8 +56,8 @@ fn transcripts(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
     let whole = speed(&samples[0]);
     Ok(vec![Figure {
         title: format!("{} MB of transcripts", bytes / 1_000_000),
-        about: "Sessions of 40 turns with six tool uses each, as Claude Code writes them: what a tool said stands \
-                there twice. With `--dry-run` nothing is recorded."
+        about: "Sessions of 40 turns with six tool uses each, as Claude Code writes them: the \
+                output of a tool is in it twice. With `--dry-run` nothing is recorded."
             .into(),
         columns: vec!["fastest", "median", "MB per second"],
         rows: samples.iter().map(|one| described(one, format!("{:.0}", speed(one)))).collect(),

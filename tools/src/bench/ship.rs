@@ -17,8 +17,9 @@ use super::{
 
 pub(super) const GROUP: Group = Group {
     name: "ship",
-    about: "Copies of the log elsewhere, made and brought back by the program itself. The log is made up: turns of \
-            a prompt, eight tool uses of about 1 KB, a stop, and a reply, in words of an uneven vocabulary.",
+    about: "Backups of the log, uploaded and restored by the program itself. The log is \
+            generated: turns of a prompt, eight tool uses of about 1 KB, a stop and a reply. \
+            Words are distributed as in a natural language.",
     figures: &[("bytes", bytes), ("restore", restore)],
 };
 
@@ -109,8 +110,8 @@ fn bytes(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
     let [compressed, plain] = worst;
     Ok(vec![Figure {
         title: "Bytes shipped".into(),
-        about: "Everything that was put into a directory, entries and manifests included, per byte of log. \
-                Increments that are put together later count twice."
+        about: "Everything uploaded to a directory, including entries and manifests, per byte of \
+                log. Increments that are merged later count twice."
             .into(),
         columns: vec!["bytes of log", "bytes put", "per byte"],
         rows,
@@ -198,7 +199,7 @@ fn restore(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
         title: "Restoring".into(),
         about: format!(
             "{bytes} bytes of log from a directory on the same disk, every object checked against its checksum and \
-             every part of a segment against its hash in the manifest, all of it synced; the database is not built."
+             every part of a segment against its hash in the manifest, all of it synced. The database is not built."
         ),
         columns: report::TIMES.to_vec(),
         rows: report::against_first(&samples),

@@ -71,7 +71,7 @@ fn measure(
     Ok(vec![Figure {
         title: format!("Scan of {count} records"),
         about: format!(
-            "{bytes} bytes. Looking whether anything was appended or erased takes {}.",
+            "{bytes} bytes. Checking for appended or erased records takes {}.",
             report::show(refreshed)
         ),
         columns: vec!["fastest", "p50", "p95", "longest"],

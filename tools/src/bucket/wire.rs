@@ -83,7 +83,7 @@ impl Answer {
         let Self { status, body } = self;
         // Every object has generation 1, which no request refers to.
         let mut answer = format!(
-            "HTTP/1.1 {status} As Told\r\nContent-Length: {}\r\nETag: \"0\"\r\nx-goog-generation: 1\r\n\
+            "HTTP/1.1 {status} As Scripted\r\nContent-Length: {}\r\nETag: \"0\"\r\nx-goog-generation: 1\r\n\
              Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\n\r\n",
             body.len()
         )

@@ -55,7 +55,7 @@ pub trait Meaning {
     /// The cosine of the query and an unrelated text.
     fn noise(&self) -> f64;
 
-    /// How much words count beside the cosine.
+    /// The weight of words relative to the cosine.
     fn words_weight(&self) -> f64;
 }
 

@@ -45,7 +45,7 @@ pub struct Score {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cosine: Option<f64>,
     /// The share of the query's words that the best rows contain, if meaning counts: so much do the
-    /// words count beside it.
+    /// words count next to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<f64>,
 }

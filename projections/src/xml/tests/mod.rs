@@ -154,7 +154,7 @@ fn an_observation_in_other_words_is_kept() {
             "<observation><title>t</title><details>d</details><why>w</why></observation>",
             "Answer\nchange title=\"t\" narrative=\"d\\n\\nw\"",
         ),
-        // Beside a narrative it is another paragraph, unless it is only decoration.
+        // Next to a narrative it is another paragraph, unless it is only decoration.
         (
             "<observation><title>t</title><narrative>n</narrative>It also runs on 8081.</observation>",
             "Answer\nchange title=\"t\" narrative=\"n\\n\\nIt also runs on 8081.\"",

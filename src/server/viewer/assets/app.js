@@ -145,7 +145,7 @@ function opened(isOpen) {
   ask().then(() => (isOpen || (state.isLocked && current().isGone)) && current().returned?.());
 }
 
-/** Asks how things are, which also tells whether the door is locked. */
+/** Requests the health, which also shows whether this browser has a valid key. */
 async function ask() {
   try {
     Object.assign(state, await get("/api/processing"), { isLocked: false });
@@ -156,7 +156,7 @@ async function ask() {
 }
 
 /**
- * Opens the event stream, unless this browser has no key: then the page says so itself. Returns when the stream is
+ * Opens the event stream, unless this browser has no key: then the page shows it itself. Returns when the stream is
  * open or has failed. Every later change is received, so a page that is loaded now misses nothing.
  */
 async function listen() {

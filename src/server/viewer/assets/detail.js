@@ -65,7 +65,7 @@ async function neighbours(name) {
   return [link(moments[at - 1], "[", "Earlier"), link(moments[at + 1], "]", "Later")].filter(Boolean);
 }
 
-/** A memory beside a list. */
+/** A memory next to a list. */
 export const preview = (memory) =>
   h(
     "article",

@@ -14,7 +14,7 @@ export function subject({ tool, kind, subject: text, has_failed: hasFailed }) {
   ];
 }
 
-/** The end of a path is what tells files apart; other texts are cut by the layout. */
+/** The end of a path distinguishes files; other texts are cut by the layout. */
 const short = (text) => (/^\/\S+$/.test(text) ? tail(text, 3) : text);
 
 const KINDS = {

@@ -125,7 +125,7 @@ class Feed {
       session: filters.session,
       hosts: hostNames(),
       isByDay: !isFound || filters.order === "date_desc",
-      // Where prompts are left out, every row tells its own project and session.
+      // Where prompts are left out, every row shows its own project and session.
       isByTurn: !isFound && ![filters.kind, filters.type, filters.concept, filters.file].some(Boolean),
     });
     rows.append(first.items);
@@ -150,7 +150,7 @@ class Feed {
     if (isFound && isTyping) this.settling = setTimeout(() => this.#settle(query), SETTLED);
   }
 
-  /** Nobody types any more: the same by words and meaning, unless one is already among the results. */
+  /** After a pause in typing: the same by words and meaning, unless one is already among the results. */
   #settle(query) {
     if (document.activeElement?.id === "query") this.show(query, false).catch(() => {});
   }

@@ -29,7 +29,7 @@ const ORDERS = [
 
 /**
  * Filters with a list of values, in the order in which they are shown. `values` are pairs of value and text, made of
- * what the worker knows; without values the filter is not shown. `passes` tells whether a memory that has just
+ * what the worker knows; without values the filter is not shown. `passes` returns whether a memory that has just
  * happened belongs into the list. `feed` and `search` are the names of the parameters.
  */
 const LISTS = [

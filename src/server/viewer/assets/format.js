@@ -94,7 +94,7 @@ export function bytes(number) {
   return `${at && value < 10 ? value.toFixed(1) : Math.round(value)} ${units[at]}`;
 }
 
-/** The end of a path, which is what tells files apart. */
+/** The end of a path, which distinguishes files. */
 export function tail(path, parts = 2) {
   const names = path.split("/").filter(Boolean);
   return names.length > parts ? `…/${names.slice(-parts).join("/")}` : path;

@@ -130,7 +130,7 @@ export function step(by) {
   next?.scrollIntoView({ block: "nearest" });
 }
 
-/** Whoever has scrolled begins with what can be seen. */
+/** After scrolling, the first visible row. */
 function firstSeen(rows) {
   const at = rows.findIndex((row) => row.getBoundingClientRect().top > 64);
   return Math.max(at, 0);

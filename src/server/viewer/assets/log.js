@@ -40,7 +40,7 @@ export default async function log(main) {
   };
 }
 
-/** A worker that is unhealthy says so with an error, and what is wrong with it. */
+/** An unhealthy worker answers with an error and the reason. */
 function condition() {
   return get("/health").catch((error) => (error.body?.status ? error.body : Promise.reject(error)));
 }

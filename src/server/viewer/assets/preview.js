@@ -1,4 +1,4 @@
-// The memory that has the focus, beside the list: on screens that are wide enough.
+// The focused memory next to the list, on wide screens.
 import { get } from "./api.js";
 import { calm, fill, h } from "./dom.js";
 import { item, kindOf } from "./rows.js";

@@ -196,7 +196,7 @@ function generations(memory, all) {
   );
 }
 
-/** Beside each file that is listed above: whether it is still as it was. */
+/** For each file that is listed above: whether it is unchanged. */
 function showFreshness(states) {
   for (const { file, state } of states) {
     const place = document.querySelector(`.files [data-file="${CSS.escape(file)}"]`);

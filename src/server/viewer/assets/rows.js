@@ -192,7 +192,7 @@ export class Rows {
     for (const memory of memories) this.#put(memory, (day, group) => day.append(group));
   }
 
-  /** Adds one that has just happened, where its time puts it. Tells whether it was new. */
+  /** Adds one that has just happened, where its time puts it. Returns whether it was new. */
   insert(memory) {
     return this.#put(
       memory,

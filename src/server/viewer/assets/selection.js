@@ -19,7 +19,7 @@ export function copyButton(copy) {
   );
 }
 
-/** Copies text, and says so. */
+/** Copies text, and reports it. */
 export async function copyText(text, notice) {
   try {
     await navigator.clipboard.writeText(text);

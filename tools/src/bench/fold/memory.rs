@@ -37,8 +37,9 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     Ok(vec![Figure {
         title: "Memory of a rebuild of 1 million events".into(),
         about: format!(
-            "A process that draws {events} events, replies among them. The most it had resident (`VmHWM`, which \
-             counts mapped pages of the log too), and the most of its own that was seen after a batch (`RssAnon`)."
+            "A process that folds {events} events, including replies. Its peak resident memory \
+             (`VmHWM`, which includes mapped pages), and the largest anonymous memory seen after \
+             a batch (`RssAnon`)."
         ),
         columns: vec!["peak", "of its own", "took", "database"],
         rows: vec![Row::new("rebuild", values)],

@@ -8,8 +8,9 @@ use super::{Group, Outcome};
 
 pub(super) const GROUP: Group = Group {
     name: "fold",
-    about: "Drawing the tables from the log. The log is made up: turns of a prompt, eight tool uses of about \
-            1 KB, a stop, and a reply with two observations and a summary in words of an uneven vocabulary.",
+    about: "Rebuilding the database from the log. The log is generated: turns of a prompt, eight \
+            tool uses of about 1 KB, a stop, and a reply with two observations and a summary. \
+            Words are distributed as in a natural language.",
     figures: &[("rebuild", rebuild::measure), ("memory", memory::measure)],
 };
 

@@ -27,7 +27,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     // A busy machine affects wall-clock times, but hardly processor times.
     let cpu = [const { Cell::new(Duration::MAX) }; 3];
     let mut contestants = [
-        Contestant::new("drawn again from the log", || {
+        Contestant::new("rebuilt from the log", || {
             again(scratch, &cpu[0], |path| {
                 rebuild(path, &log, &Options::default(), |_| {})?;
                 Ok(())
@@ -53,11 +53,11 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     Ok(vec![Figure {
         title: "Rebuild".into(),
         about: format!(
-            "{events} events in the log become {count} rows. Drawing them reads and decodes the log, reads the \
-             replies, writes the rows and builds the indexes, up to the rename. Inserting has all values in \
-             memory already, in the order of the log, and prepares each statement once; the rows of {BATCH} \
-             events make a transaction, in WAL mode with `synchronous = normal` and references checked, as \
-             when folding on."
+            "{events} events in the log become {count} rows. A rebuild reads and decodes the log, \
+             parses the replies, writes the rows and builds the indexes, up to the rename. \
+             Inserting starts with all values in memory, in the order of the log, and prepares \
+             each statement once. A transaction has the rows of {BATCH} events, in WAL mode with \
+             `synchronous = normal` and foreign keys checked, as in incremental folding."
         ),
         columns: TIMES.iter().copied().chain(["processor time, least"]).collect(),
         rows,

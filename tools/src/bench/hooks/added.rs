@@ -14,10 +14,11 @@ use crate::bench::{
 
 pub(in crate::bench) const GROUP: Group = Group {
     name: "added",
-    about: "What it costs that hooks look for memories. Every turn starts a process, gives it its input through a \
-            pipe, reads its answer and waits for its end, as Claude Code does. All memories are in the project of \
-            the session, the database is in the page cache, and every turn is of a new session. Memories are made \
-            up of words as uneven as those of a language.",
+    about: "The cost of looking for memories in a hook. Each turn starts a process, pipes the \
+            input to it, reads its answer and waits for its exit, as Claude Code does. All \
+            memories are in the project of the session, the database is in the page cache, and \
+            each turn is a new session. The words of memories are distributed as in a natural \
+            language.",
     figures: &[("added", measure)],
 };
 

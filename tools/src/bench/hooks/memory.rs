@@ -32,13 +32,16 @@ pub(super) fn measure(_: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
         let shown = |name: &str, megabytes: f64| Row::new(name, vec![format!("{megabytes:.1} MB")]);
         figures.push(Figure {
             title: format!("Memory of save with {size}"),
-            about: "Its answer is written when all work is done. Here it is written to a pipe that is full, so \
-                    that the hook waits there until its `VmHWM` in `/proc` has been read: the most pages it had \
-                    at any moment, those of its own file included."
+            about: "A hook writes its answer when all work is done. Here it writes to a full pipe \
+                    and waits there until its `VmHWM` in `/proc` is read: its peak memory, \
+                    including pages of its own file."
                 .into(),
             columns: vec!["most"],
-            rows: empty.map(|empty| shown("the empty program", empty)).into_iter()
-                .chain([shown("save", most.unwrap_or(f64::NAN))]).collect(),
+            rows: empty
+                .map(|empty| shown("the empty program", empty))
+                .into_iter()
+                .chain([shown("save", most.unwrap_or(f64::NAN))])
+                .collect(),
             verdict: Some(Verdict {
                 target: format!("below {limit} MB"),
                 reached: most.map_or("not known".into(), |most| format!("{most:.1} MB")),

@@ -15,9 +15,9 @@ pub(super) const ADDED: Group = added::GROUP;
 
 pub(super) const GROUP: Group = Group {
     name: "hooks",
-    about: "What a hook costs a session. Every turn starts a process, gives it its input through a pipe, reads \
-            its answer and waits for its end, as Claude Code does. Beside it stands a Rust program that does \
-            nothing, linked statically, started and fed in the same way.",
+    about: "The cost of a hook for a session. Each turn starts a process, pipes the input to it, \
+            reads its answer and waits for its exit, as Claude Code does. The baseline is a \
+            static Rust program that does nothing, started and fed in the same way.",
     figures: &[
         ("save", save::measure),
         ("parallel", parallel::measure),

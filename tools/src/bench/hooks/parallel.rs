@@ -42,12 +42,12 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     Ok(vec![Figure {
         title: "Eight hooks in parallel".into(),
         about: format!(
-            "Eight sessions start one `save` of 4 KB each at the same moment, on {processors} processors, which \
-             alone makes the last of them wait for {} others; then one runs alone; and so on in turns. The figure is \
-             that of the middle one of {BLOCKS} blocks, since whatever else the machine does for a moment is among the \
-             slowest of a hundred. Eight empty programs, started in the same way, come to {:.2} × the median of one of \
-             theirs: that much is the system's. Four hooks, as many for each processor as eight have on {}, come to \
-             {:.2} ×.",
+            "Eight sessions start one `save` of 4 KB each at the same moment on {processors} \
+             processors, so the last one waits for {} others. Then one runs alone, and so on in \
+             turns. The figure is the median of {BLOCKS} blocks, because other work of the \
+             machine shows in the slowest percent. Eight empty programs, started in the same way, \
+             take {:.2} × the median of one: this part is the system's. Four hooks, as many per \
+             processor as eight on {}, take {:.2} ×.",
             (HOOKS / processors).saturating_sub(1),
             empties.times(|block| &block.eight),
             2 * processors,

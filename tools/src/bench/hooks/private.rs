@@ -24,8 +24,8 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     let slowest = samples[1].min().max(samples[2].min()).as_secs_f64() * 1e3;
     Ok(vec![Figure {
         title: "10 MB of private text".into(),
-        about: "The whole hook, its start and the way of the input through the pipe included; by the fastest turns, \
-                and of the two kinds of private text by the slower one."
+        about: "The whole hook, including its start and the input through the pipe; by the \
+                fastest turns, and by the slower of two kinds of private text."
             .into(),
         columns: report::TIMES.to_vec(),
         rows: report::against_first(&samples),

@@ -41,8 +41,8 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
 }
 
 fn judge(samples: &[Samples]) -> Vec<Figure> {
-    let about = "From before the process is started to after its end. The project has a git directory and a \
-                 remote, the home has no settings.";
+    let about = "From before the start of the process to after its exit. The project has a git \
+                 directory and a remote, and there are no settings.";
     let mut figures = vec![Figure {
         title: "A tool use recorded, all".into(),
         about: about.into(),
@@ -78,7 +78,7 @@ fn beside_node(save: &Samples, node: &Samples) -> Figure {
     let times = node.times_min(save);
     Figure {
         title: "Node doing nothing against save, 4 KB".into(),
-        about: "What a hook in JavaScript costs before its first line runs.".into(),
+        about: "The cost of a hook in JavaScript before its first line runs.".into(),
         columns: report::TIMES.to_vec(),
         rows: report::against_first(&[save.clone(), node.clone()]),
         verdict: Some(Verdict {

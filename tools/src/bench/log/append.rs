@@ -75,7 +75,8 @@ fn against_sqlite(samples: &[Samples]) -> Figure {
         title: "One record by a new appender, against SQLite".into(),
         about:
             "Open, append 1 KB, close, no sync; SQLite: open, insert, close (WAL, `synchronous = \
-                NORMAL`). A turn is 100 of the log's and 11 of SQLite's, and the times are of one."
+                NORMAL`). A turn is 100 appends of the log or 11 of SQLite; the times are for \
+                        one."
                 .into(),
         columns: report::TIMES.to_vec(),
         rows: report::against_first(samples),
@@ -96,7 +97,7 @@ fn flatness(samples: &[Samples]) -> Figure {
     let (min, median) = (spread(Samples::min), spread(Samples::median));
     Figure {
         title: "The same at any size".into(),
-        about: "The log's turns from above: empty at first, 10,000 records, 1 GB in 1 KB records."
+        about: "The log's turns from above: an empty log, 10,000 records, 1 GB in 1 KB records."
             .into(),
         columns: report::TIMES.to_vec(),
         rows: report::against_first(sizes),

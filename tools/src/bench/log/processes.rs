@@ -47,8 +47,8 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     };
     Ok(vec![Figure {
         title: "Appending from many processes at once".into(),
-        about: "Each process opens the log once and appends 1 KB records one by one; every record is found \
-                again afterwards."
+        about: "Each process opens the log once and appends 1 KB records one by one; every record \
+                is found afterwards."
             .into(),
         columns: vec!["thousand records/s, fastest", "median"],
         rows: samples.iter().zip(&cases).map(row).collect(),

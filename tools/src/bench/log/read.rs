@@ -85,8 +85,8 @@ fn against_peers(samples: &[Samples]) -> Figure {
     let (min, median) = (fastest.times_min(&samples[0]), fastest.times_median(&samples[0]));
     Figure {
         title: "Verify and read 1 GB".into(),
-        about: "Open, check every checksum and hand out every payload of 1,048,576 records of 1 KB, as any \
-                replay does. Every engine checks all it can. Another thread \
+        about: "Open, verify every checksum and return every payload of 1,048,576 records of 1 \
+                KB, as a rebuild does. Every engine verifies what it can. Another thread \
                 checks the rear of a segment while its front is read."
             .into(),
         columns: report::TIMES.to_vec(),

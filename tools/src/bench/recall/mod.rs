@@ -9,10 +9,10 @@ use super::Group;
 
 pub(super) const GROUP: Group = Group {
     name: "recall",
-    about: "Finding one memory among many. Memories are made up of words as uneven as those of a language: the \
-            most frequent are in every other memory, most are in very few. A question is five words of one \
-            memory, drawn as they come, between words that say nothing; one question in ten has nothing but \
-            words that are in thousands of memories. The database is a file in the page cache, opened once.",
+    about: "Finding one memory among many. Words are distributed as in a natural language: the \
+            most frequent are in every other memory, most are in very few. A query is five random \
+            words of one memory between stop words; one query in ten has only words that are in \
+            thousands of memories. The database is a file in the page cache, opened once.",
     figures: &[
         ("search", search::measure),
         ("million", search::measure_million),

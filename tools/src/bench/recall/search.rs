@@ -114,8 +114,8 @@ pub(super) fn measure_million(settings: &Settings, scratch: &Scratch) -> Outcome
 pub(super) fn figure(title: String, ways: &mut [Way<'_>], verdict: Verdict) -> Figure {
     Figure {
         title,
-        about: "Every question is put to all of them, one after the other. Recall counts the questions whose \
-                words are not all common: those have one answer."
+        about: "Every query is sent to each of them in turn. Recall counts queries with at least \
+                one rare word: those have one right answer."
             .into(),
         columns: COLUMNS.to_vec(),
         rows: ways.iter_mut().map(Way::row).collect(),

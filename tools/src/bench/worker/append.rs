@@ -161,13 +161,14 @@ fn about(count: usize, taken: &ResourceUse, http: &Samples, sync: &Samples) -> S
     let each = |time: Duration| time / count as u32;
     let shared = sync.min() / CLIENTS as u32;
     format!(
-        "{count} observations of {BYTES} bytes, each acknowledged when it is on disk. The worker takes them apart, \
-         cleans them of what is private, and appends and syncs those together that wait together; folding them \
-         and asking about them goes on beside it, and is waited for after each turn. SQLite is given the finished \
-         bytes in its own process, without HTTP: one connection, one transaction for each.\n\n\
-         What limits {CLIENTS} programs that wait for each answer: at most {CLIENTS} share a sync. One sync takes \
-         {}, so that {count} observations take {} if nothing else takes any time; what they did take is {} of \
-         processor time in the worker and {} in the programs for each, on the same processors, and {} in all.",
+        "{count} observations of {BYTES} bytes, each acknowledged when it is on disk. The worker \
+         parses and redacts them, and appends and syncs concurrent ones together. Folding and \
+         distilling run meanwhile and are awaited after each turn. SQLite gets the finished bytes \
+         in its own process, without HTTP: one connection, one transaction each.\n\n\
+         The limit for {CLIENTS} programs that wait for each answer: at most {CLIENTS} share a \
+         sync. One sync takes {}, so {count} observations take at least {}. Measured: {} of \
+         processor time in the worker and {} in the programs per observation, on the same \
+         processors, and {} in total.",
         show(each(sync.min())),
         show(shared),
         show(taken.worker / taken.observations.max(1) as u32),

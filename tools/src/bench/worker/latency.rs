@@ -37,7 +37,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
         let start = Instant::now();
         hook(&serving, "summary", turn, &json!({"last_assistant_message": "done"}))?;
         let returned = Instant::now();
-        server.wait_for_requests(turn + 1, PATIENCE).ok_or("nobody was asked")?;
+        server.wait_for_requests(turn + 1, PATIENCE).ok_or("no request was sent")?;
         whole.push(start.elapsed());
         behind.push(returned.elapsed());
         serving.wait_until_done()?;
@@ -52,9 +52,9 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     let median = samples[0].median();
     Ok(vec![Figure {
         title: "From append to question".into(),
-        about: "A turn of a prompt, a tool use and a stop, by the real hooks. The clock runs from just before the \
-                hook of Stop is started, so that starting it, appending and syncing are in it, until the model's \
-                server has the question."
+        about: "A turn of a prompt, a tool use and a stop, by the real hooks. The time from just \
+                before the start of the Stop hook until the server of the model has the request; \
+                it includes starting, appending and syncing."
             .into(),
         columns: vec!["fastest", "median", "slowest"],
         rows: samples.iter().map(row).collect(),

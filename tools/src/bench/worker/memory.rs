@@ -36,9 +36,11 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
         Row::new("idle", vec![mb(idle.now), mb(idle.most)]),
         Row::new(format!("after {events} events"), vec![mb(busy.now), mb(busy.most)]),
     ];
-    let about = "`VmRSS` and `VmHWM` of the process, pages of its own file included. The events are turns of nine \
-                 tool uses of 1 KB and a stop, sent over the socket, and all of them are distilled by the rules."
-        .to_owned();
+    let about =
+        "`VmRSS` and `VmHWM` of the process, including pages of its own file. The events are \
+                 turns of nine tool uses of 1 KB and a stop, sent over the socket, and all are \
+                 distilled by the rules."
+            .to_owned();
     let columns = vec!["now", "most so far"];
     Ok(vec![
         Figure {
@@ -58,7 +60,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
         Figure {
             title: "Processor time of an idle worker".into(),
             about: format!(
-                "What all its threads ran for in {} seconds, as `/proc/PID/task/*/schedstat` counts it.",
+                "Run time of all its threads in {} seconds, by `/proc/PID/task/*/schedstat`.",
                 watched.as_secs()
             ),
             columns: vec!["of one processor"],

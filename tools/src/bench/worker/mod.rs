@@ -9,8 +9,8 @@ use super::Group;
 
 pub(super) const GROUP: Group = Group {
     name: "worker",
-    about: "The real worker in a process of its own, in a home of its own, and programs and hooks that talk to \
-            it. Its agent is the rules that need no model, or a model that is played by a script.",
+    about: "The real worker in its own process and home, with programs and hooks that connect to \
+            it. The provider is the built-in rules or a scripted model.",
     figures: &[
         ("append", append::measure),
         ("latency", latency::measure),
