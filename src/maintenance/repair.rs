@@ -80,7 +80,7 @@ pub fn turn(app: &mut App, gaps: u64) -> Result<(), Failure> {
     unless_compacting(app, |app| run(app, false))
 }
 
-/// Settles that the backup is no copy of the log as it is: one of them is damaged, or was replaced
+/// Handles a backup that is not a copy of the current log: one of them is damaged, or was replaced
 /// by an older one.
 pub fn backup(app: &mut App) -> Result<(), Failure> {
     unless_compacting(app, |app| run(app, true))

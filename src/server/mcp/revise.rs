@@ -1,4 +1,4 @@
-//! `revise`: puts an observation right.
+//! `revise`: corrects an observation.
 
 use claude_mem_projections::search::MemoryId;
 
