@@ -1,5 +1,5 @@
-//! Builds an event from what a client reported: applies private turns and tool exclusions, redacts every
-//! field.
+//! Builds an event from what a client reported: applies private turns and tool exclusions, redacts
+//! every field.
 
 use std::{borrow::Cow, collections::HashMap, io, path::Path};
 
@@ -89,8 +89,8 @@ impl EventBuilder<'_, '_> {
         }
     }
 
-    /// A wholly private prompt makes the whole turn private. The marker is written before the prompt is
-    /// recorded, so that no tool of this turn can come before it.
+    /// A wholly private prompt makes the whole turn private. The marker is written before the
+    /// prompt is recorded, so that no tool of this turn can come before it.
     fn prompt_submitted(&mut self, prompt: &Prompt<'_>) -> Result<PromptSubmitted, NotBuilt> {
         let prompt_id = self.text(&prompt.prompt_id);
         let redacted = redact_text(&prompt.text, self.policy());
@@ -103,8 +103,8 @@ impl EventBuilder<'_, '_> {
                 true
             }
             (_, false) => {
-                // A prompt queued into a running turn has the id of that turn. The prompt is public, the
-                // turn stays private.
+                // A prompt queued into a running turn has the id of that turn. The prompt is
+                // public, the turn stays private.
                 let is_same_turn = |turn: String| !turn.is_empty() && turn == prompt_id;
                 if !self.turn.prompt_id().is_some_and(is_same_turn) {
                     self.turn.end();
@@ -148,7 +148,8 @@ impl EventBuilder<'_, '_> {
         })
     }
 
-    /// A command that failed is reported like any other by a client whose transcript alone has the exit code.
+    /// A command that failed is reported like any other by a client whose transcript alone has the
+    /// exit code.
     fn find_exit_code(&self, tool_use: &mut ToolUse<'_>) {
         let find = self.transcripts_of.and_then(|client| client.exit_code);
         let (Some(find), Some(path)) = (find, self.rest.peek_text("transcript_path")) else {

@@ -1,8 +1,8 @@
 //! Counts events that could not be recorded.
 //!
-//! On a full disk a hook can append to neither the log nor the diagnostics. The length of a sparse file
-//! can still be changed, because it takes no block. So the length of `dropped-events` is the count, and its
-//! modification time is the time of the last loss.
+//! On a full disk a hook can append to neither the log nor the diagnostics. The length of a sparse
+//! file can still be changed, because it takes no block. So the length of `dropped-events` is the
+//! count, and its modification time is the time of the last loss.
 
 use std::{
     fs::{self, File, OpenOptions},

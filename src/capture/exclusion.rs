@@ -11,8 +11,8 @@ use claude_mem_core::settings::{
 /// The reason given when the exclusions are unknown.
 const FILE: &str = "settings.json";
 
-/// The setting that excludes this session, or `None` if it may be recorded. One excluded folder of the
-/// session is enough: a worktree of an excluded repository is excluded, wherever it is.
+/// The setting that excludes this session, or `None` if it may be recorded. One excluded folder of
+/// the session is enough: a worktree of an excluded repository is excluded, wherever it is.
 pub fn excluded_by(
     settings: &Settings,
     project: &ProjectId,

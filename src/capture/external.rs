@@ -1,7 +1,7 @@
 //! Events from programs that are not hooks, sent to the worker over HTTP or `worker.sock`.
 //!
-//! Their message form has the field names of Claude Code's hooks. Session, client and project are named
-//! next to the message, and no path in it is opened.
+//! Their message form has the field names of Claude Code's hooks. Session, client and project are
+//! named next to the message, and no path in it is opened.
 
 use std::borrow::Cow;
 
@@ -62,7 +62,8 @@ pub struct ExternalEvent<'a> {
 /// Captures an event from a program.
 pub fn accept(recorder: &Recorder, event: ExternalEvent<'_>) -> Result<Captured, String> {
     let Message(mut payload) = event.message;
-    // Transcripts would be read where the last messages are absent. Event and session are named next to it.
+    // Transcripts would be read where the last messages are absent. Event and session are named
+    // next to it.
     for name in ["transcript_path", "agent_transcript_path", "session_id", "hook_event_name"] {
         payload.take(name);
     }

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use claude_mem_core::os::comparable;
 
-/// Whether the pattern matches this folder or one above it. It is safer to exclude too much, so `~/private` also
-/// matches everything below, and a pattern without a slash matches any folder of that name.
+/// Whether the pattern matches this folder or one above it. It is safer to exclude too much, so
+/// `~/private` also matches everything below, and a pattern without a slash matches any folder of
+/// that name.
 pub(crate) fn means(pattern: &str, folder: &Path, home: Option<&Path>) -> bool {
     let pattern = expanded(pattern, home);
     let pattern = comparable(&pattern);
@@ -38,7 +39,8 @@ enum Token {
     OneCharacter,
     WithinName,
     AcrossFolders,
-    /// Stands before `AcrossFolders` and a slash, which may both be left out: `a/**/b` means `a/b` too.
+    /// Stands before `AcrossFolders` and a slash, which may both be left out: `a/**/b` means `a/b`
+    /// too.
     MaybeFolders,
 }
 
@@ -66,8 +68,8 @@ fn parse(pattern: &str) -> Vec<Token> {
     tokens
 }
 
-/// Follows all paths through the pattern at once, so that the time is at most text times pattern. Backtracking would
-/// take exponential time on `*a*a*a*a*b`.
+/// Follows all paths through the pattern at once, so that the time is at most text times pattern.
+/// Backtracking would take exponential time on `*a*a*a*a*b`.
 fn matches(tokens: &[Token], text: &str) -> bool {
     let mut reached = vec![false; tokens.len() + 1];
     reached[0] = true;

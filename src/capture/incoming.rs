@@ -108,8 +108,8 @@ pub enum LastMessages<'a> {
     },
     /// To be read from the end of this transcript, once it is known that the event is recorded.
     InTranscript(Option<Cow<'a, str>>),
-    /// Given, but with all texts of the turn, and with white space between and within them. The last one is as in the
-    /// transcript.
+    /// Given, but with all texts of the turn, and with white space between and within them. The
+    /// last one is as in the transcript.
     Joined {
         user: Cow<'a, str>,
         assistant: Cow<'a, str>,

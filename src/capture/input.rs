@@ -10,8 +10,8 @@ use memmap2::MmapMut;
 
 use claude_mem_core::os::{self, Source};
 
-/// The largest payload seen from a client is about 2 MB, for a file of 1 MB. What exceeds this is read and
-/// discarded, so that the writer does not get a broken pipe.
+/// The largest payload seen from a client is about 2 MB, for a file of 1 MB. What exceeds this is
+/// read and discarded, so that the writer does not get a broken pipe.
 const BYTES_MAX: usize = 64 << 20;
 /// The longest pause within a payload.
 const SILENCE_MAX: Duration = Duration::from_secs(2);
@@ -31,8 +31,9 @@ pub struct Input {
     pub(super) cut: Option<&'static str>,
 }
 
-/// The payload in memory. Nearly all payloads fit into a pipe's buffer. Larger ones are read into huge pages,
-/// because the page faults of a megabyte of small pages take longer than all work on it.
+/// The payload in memory. Nearly all payloads fit into a pipe's buffer. Larger ones are read into
+/// huge pages, because the page faults of a megabyte of small pages take longer than all work on
+/// it.
 #[derive(Debug)]
 pub(super) enum Bytes {
     Small(Vec<u8>),
@@ -141,7 +142,8 @@ impl Input {
     }
 }
 
-/// Reads once and discards. A function of its own, so that its buffer is not on the stack of every hook.
+/// Reads once and discards. A function of its own, so that its buffer is not on the stack of every
+/// hook.
 #[cold]
 #[inline(never)]
 fn discard_some(source: &impl Source) -> io::Result<usize> {

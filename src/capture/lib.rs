@@ -1,5 +1,5 @@
-//! From a client's hook payload to an event in the log: which session and project it belongs to, whether it
-//! may be recorded, and what is removed from it first.
+//! From a client's hook payload to an event in the log: which session and project it belongs to,
+//! whether it may be recorded, and what is removed from it first.
 
 mod build_event;
 pub mod clients;

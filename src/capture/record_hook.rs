@@ -23,12 +23,13 @@ use crate::{
 /// The result of a hook.
 #[derive(Debug, Default)]
 pub struct HookOutcome {
-    /// The client that ran the hook, which may not be the one it was registered for. `None` if the payload could
-    /// not be read.
+    /// The client that ran the hook, which may not be the one it was registered for. `None` if the
+    /// payload could not be read.
     pub client: Option<&'static Client>,
     /// The event, as far as it is known.
     pub kind: Option<IncomingKind>,
-    /// Set if a session was started or resumed, or with its first prompt, if memory of the start is given then.
+    /// Set if a session was started or resumed, or with its first prompt, if memory of the start is
+    /// given then.
     pub begun: Option<SessionBegun>,
     /// Set if memories may concern the event.
     pub occasion: Option<Occasion>,
@@ -162,8 +163,8 @@ impl Recorder {
         stop.transcript = Some(path.into());
     }
 
-    /// Records tools that failed in the turn and that no hook reported. The client's id makes each count once,
-    /// however often the turn stops.
+    /// Records tools that failed in the turn and that no hook reported. The client's id makes each
+    /// count once, however often the turn stops.
     fn record_hidden_failures(
         &self,
         client: &Client,

@@ -9,8 +9,8 @@ use std::{
 use crate::recorder::Recorder;
 use claude_mem_core::{environment::Environment, paths::Paths};
 
-/// Keeps a recorder until `settings.json` changes. One `stat` per event then replaces reading and parsing
-/// the file, and a change applies to the next event.
+/// Keeps a recorder until `settings.json` changes. One `stat` per event then replaces reading and
+/// parsing the file, and a change applies to the next event.
 #[derive(Debug)]
 pub struct RecorderCache {
     environment: Environment,

@@ -1,7 +1,8 @@
 //! Redacts a whole event before it is appended, on every channel other than hooks.
 //!
-//! Events of clients are redacted field by field in `build_event.rs`. Everything else that is recorded passes
-//! through here: imported events, replies of models, notes, and old events when `claude-mem redact` runs.
+//! Events of clients are redacted field by field in `build_event.rs`. Everything else that is
+//! recorded passes through here: imported events, replies of models, notes, and old events when
+//! `claude-mem redact` runs.
 
 use claude_mem_events::{Envelope, Event, NoteScope, Revision, Tombstone};
 
@@ -37,7 +38,8 @@ pub(crate) fn redact_envelope(envelope: &mut Envelope, policy: Policy) {
     EventRedactor::new(policy).envelope(envelope);
 }
 
-/// Whether an event can be stored. One of an unknown kind cannot be redacted, so there must be nothing in it to redact.
+/// Whether an event can be stored. One of an unknown kind cannot be redacted, so there must be
+/// nothing in it to redact.
 pub fn is_storable(event: &Event, policy: Policy) -> bool {
     let Event::Unknown { payload, .. } = event else { return true };
     let text = String::from_utf8_lossy(payload);
@@ -98,8 +100,9 @@ impl EventRedactor {
         }
     }
 
-    /// A reply, one element after the other. No private text was ever sent to a model, so a `<private>` that a reply does
-    /// not close speaks of the tag. It costs the rest of its element, and not all other memories in the reply.
+    /// A reply, one element after the other. No private text was ever sent to a model, so a
+    /// `<private>` that a reply does not close speaks of the tag. It costs the rest of its element,
+    /// and not all other memories in the reply.
     fn reply(&self, reply: &mut String) {
         let mut redacted = String::with_capacity(reply.len());
         let mut rest = reply.as_str();

@@ -226,8 +226,8 @@ impl<'a> Row<'a> {
         self.tool_use_result.map(RawValue::get).filter(|json| *json != "null")
     }
 
-    /// The error of a result. If the user rejects a tool use in an editor or an app, the result is nothing but the user's
-    /// words; they get the form that they have in a terminal.
+    /// The error of a result. If the user rejects a tool use in an editor or an app, the result is
+    /// nothing but the user's words; they get the form that they have in a terminal.
     pub fn error_of(&self, result: &Block<'_>) -> String {
         let error = result.words();
         let decision = self.permission_decision.map_or("{}", RawValue::get);

@@ -1,5 +1,5 @@
-//! Starts of sessions whose memory was not given yet, for clients that take memory only with a prompt. A file per
-//! session holds how it started, until its first prompt.
+//! Starts of sessions whose memory was not given yet, for clients that take memory only with a
+//! prompt. A file per session holds how it started, until its first prompt.
 
 use std::{
     fs, io,

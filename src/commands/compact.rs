@@ -8,9 +8,10 @@ use claude_mem_maintenance::compact::{self, Options, Outcome};
 
 /// Shrink the log and the database
 ///
-/// Permanently removes forgotten text, responses that a later `replay` superseded, uses of tools that are no
-/// longer recorded, and torn writes. Compresses the rest, merges small files, and vacuums the database. Memories
-/// keep their IDs. Hooks, the worker and readers can keep running. If interrupted, the next run finishes it.
+/// Permanently removes forgotten text, responses that a later `replay` superseded, uses of tools
+/// that are no longer recorded, and torn writes. Compresses the rest, merges small files, and
+/// vacuums the database. Memories keep their IDs. Hooks, the worker and readers can keep running.
+/// If interrupted, the next run finishes it.
 ///
 /// Afterwards `claude-mem forget --undo` cannot restore what was forgotten before.
 #[derive(Debug, Args)]
@@ -18,11 +19,12 @@ pub(crate) struct Compact {
     /// Estimate the result, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Also drop inputs and outputs of distilled tool uses before this time, such as `90d`; a digest is kept, and
-    /// `replay` cannot distill them again
+    /// Also drop inputs and outputs of distilled tool uses before this time, such as `90d`; a
+    /// digest is kept, and `replay` cannot distill them again
     #[arg(long, value_name = "WHEN")]
     raw_older_than: Option<When>,
-    /// Keep responses that a later `replay` superseded, so that you can go back to them without new requests
+    /// Keep responses that a later `replay` superseded, so that you can go back to them without new
+    /// requests
     #[arg(long)]
     keep_superseded: bool,
     /// Print one JSON object

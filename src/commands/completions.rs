@@ -8,8 +8,9 @@ use claude_mem_core::{app::App, failure::Failure};
 
 /// Print a shell completion script
 ///
-/// bash: `claude-mem completions bash > ~/.local/share/bash-completion/completions/claude-mem`. zsh: save it as
-/// `_claude-mem` in a folder of `$fpath`. fish: save it as `~/.config/fish/completions/claude-mem.fish`.
+/// bash: `claude-mem completions bash > ~/.local/share/bash-completion/completions/claude-mem`.
+/// zsh: save it as `_claude-mem` in a folder of `$fpath`. fish: save it as
+/// `~/.config/fish/completions/claude-mem.fish`.
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
     /// The shell

@@ -4,7 +4,8 @@ use std::io::{self, BufRead, IsTerminal};
 
 use claude_mem_core::{app::App, failure::Failure};
 
-/// Continues only if the user answers yes. Without a terminal it fails, and reports `what` would have been done.
+/// Continues only if the user answers yes. Without a terminal it fails, and reports `what` would
+/// have been done.
 pub(super) fn confirm(app: &mut App, what: &str, question: &str) -> Result<(), Failure> {
     if !io::stdin().is_terminal() {
         return Err(Failure::usage(format!("{what}, and there is no terminal to confirm it"))

@@ -14,8 +14,9 @@ use claude_mem_memory::store;
 
 /// Show what distilling has cost
 ///
-/// Tokens and money by day, project or model, and the average cost of an observation. The cost is the one that the
-/// provider reports, else the list price; models without a known price count as free.
+/// Tokens and money by day, project or model, and the average cost of an observation. The cost is
+/// the one that the provider reports, else the list price; models without a known price count as
+/// free.
 #[derive(Debug, Args)]
 pub(crate) struct Costs {
     /// Start at this time, such as `2026-03-01` or `3d` [default: the beginning]

@@ -11,8 +11,8 @@ use claude_mem_memory::store;
 
 /// Compare generations of memories
 ///
-/// Lists observations that are gone, new or reworded. Compares one generation with what it replaced, or would
-/// replace; two with each other. Generation 0 is the original.
+/// Lists observations that are gone, new or reworded. Compares one generation with what it
+/// replaced, or would replace; two with each other. Generation 0 is the original.
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
     /// One generation, or the earlier and the later of two [default: the latest]

@@ -17,8 +17,8 @@ use claude_mem_memory::{semantic::Depth, store};
 
 /// Distill pending events into memories now
 ///
-/// Sends every pending event to the provider, records the responses, and updates the database. Events that cannot be
-/// distilled stay pending in the log.
+/// Sends every pending event to the provider, records the responses, and updates the database.
+/// Events that cannot be distilled stay pending in the log.
 #[derive(Debug, Args)]
 pub(crate) struct Distill {
     /// Skip turns that are still in progress
@@ -44,8 +44,9 @@ impl Distill {
     }
 }
 
-/// Gives new memories their vectors. The worker does that by itself, and a failure changes nothing about the memories.
-/// After an import there may be tens of thousands, which would take too long for one command.
+/// Gives new memories their vectors. The worker does that by itself, and a failure changes nothing
+/// about the memories. After an import there may be tens of thousands, which would take too long
+/// for one command.
 fn embed_without_worker(app: &mut App) {
     const TIME_MAX: Duration = Duration::from_secs(10 * 60);
     if is_worker_running(&app.paths.data) {

@@ -22,12 +22,12 @@ use claude_mem_memory::{
 
 /// Forget memories
 ///
-/// Lists what matches and asks for confirmation. Forgotten memories no longer appear in search, timeline and
-/// context. `--undo` restores them until the log is compacted; `claude-mem compact`, or `--now`, removes every byte
-/// from the data directory, and the next `ship` from the remote.
+/// Lists what matches and asks for confirmation. Forgotten memories no longer appear in search,
+/// timeline and context. `--undo` restores them until the log is compacted; `claude-mem compact`,
+/// or `--now`, removes every byte from the data directory, and the next `ship` from the remote.
 ///
-/// Memories that were distilled from a forgotten event are forgotten, too, and are listed. Several conditions must
-/// all match.
+/// Memories that were distilled from a forgotten event are forgotten, too, and are listed. Several
+/// conditions must all match.
 #[derive(Debug, Args)]
 pub(crate) struct Forget {
     /// IDs of memories, as `search` prints them: `12`, `S3`, `P9`
@@ -166,8 +166,8 @@ fn row(memory: &MemorySource) -> MemoryRow {
     }
 }
 
-/// A text in a project's name, folder or branch would match all of its memories, so it does not count as a match. The user
-/// may mean the whole project.
+/// A text in a project's name, folder or branch would match all of its memories, so it does not
+/// count as a match. The user may mean the whole project.
 fn nothing(projects: &BTreeSet<String>) -> Failure {
     let failure = Failure::new("no memories match").meaning("nothing was forgotten");
     match projects.first() {

@@ -21,9 +21,10 @@ use claude_mem_sync::pull::{self, KnownHost};
 
 /// List, hide or drop other machines' memories
 ///
-/// Without a command it lists the machines that `claude-mem pull` found. A hidden machine's log stays here and up to
-/// date, but search and context leave out its memories. A dropped machine's log is deleted here, and not fetched
-/// again until you show the machine. The remote and the machine itself keep it either way.
+/// Without a command it lists the machines that `claude-mem pull` found. A hidden machine's log
+/// stays here and up to date, but search and context leave out its memories. A dropped machine's
+/// log is deleted here, and not fetched again until you show the machine. The remote and the
+/// machine itself keep it either way.
 #[derive(Debug, Args)]
 pub(crate) struct Hosts {
     #[command(subcommand)]
@@ -163,8 +164,8 @@ fn drop_log(app: &mut App, name: &str, is_sure: bool) -> Result<(), Failure> {
     app.output.line(format_args!("{name} is dropped"))
 }
 
-/// What was forgotten on the dropped machine stays forgotten here: its tombstones are repeated in our own log, for
-/// the events that existed when they were written.
+/// What was forgotten on the dropped machine stays forgotten here: its tombstones are repeated in
+/// our own log, for the events that existed when they were written.
 fn keep_forgettings(app: &App, store: &Store, known: &KnownHost) -> Result<(), Failure> {
     let copies = claude_mem_projections::host_logs(&app.paths.foreign())?;
     let Some(copy) = copies.into_iter().find(|copy| copy.id == known.id.0) else { return Ok(()) };

@@ -21,10 +21,10 @@ use claude_mem_memory::store;
 
 /// Import memories or past sessions
 ///
-/// Reads the database of the TypeScript claude-mem, what Claude Code, Codex, Copilot, Gemini, Qwen Code and OpenCode keep
-/// of past sessions, or a file of `claude-mem export`.
-/// Events that exist are skipped, so you can interrupt and repeat it. It sends no request: distill imported sessions
-/// with `claude-mem distill`. The output estimates what that costs.
+/// Reads the database of the TypeScript claude-mem, what Claude Code, Codex, Copilot, Gemini, Qwen
+/// Code and OpenCode keep of past sessions, or a file of `claude-mem export`. Events that exist are
+/// skipped, so you can interrupt and repeat it. It sends no request: distill imported sessions with
+/// `claude-mem distill`. The output estimates what that costs.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
     /// A file or folder [default: the usual place of `--from`]

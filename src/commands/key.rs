@@ -12,8 +12,8 @@ use claude_mem_sync::ship::key::{self, Key};
 
 /// Manage the backup encryption key
 ///
-/// With a key, `ship` encrypts everything before upload. Without the key a backup cannot be read, not even by you:
-/// write it down, or keep it in a password manager.
+/// With a key, `ship` encrypts everything before upload. Without the key a backup cannot be read,
+/// not even by you: write it down, or keep it in a password manager.
 #[derive(Debug, Args)]
 pub(crate) struct KeyCommand {
     #[command(subcommand)]

@@ -7,8 +7,8 @@ use claude_mem_server::mcp;
 
 /// Serve memory to coding agents over MCP
 ///
-/// A client starts this once `claude-mem install` has registered it. It reads one request per line from stdin,
-/// responds on stdout, and exits when stdin closes.
+/// A client starts this once `claude-mem install` has registered it. It reads one request per line
+/// from stdin, responds on stdout, and exits when stdin closes.
 #[derive(Debug, Args)]
 pub(crate) struct Mcp {}
 

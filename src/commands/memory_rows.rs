@@ -30,7 +30,8 @@ pub(super) struct MemoryRow {
 /// With less room than this next to the other columns, titles get a line of their own.
 const TITLE_COLUMNS_MIN: usize = 60;
 
-/// The lines of each row for a terminal of this width. `mark` highlights parts of titles and snippets.
+/// The lines of each row for a terminal of this width. `mark` highlights parts of titles and
+/// snippets.
 pub(super) fn memory_lines(
     output: &Output,
     columns: Option<usize>,

@@ -1,4 +1,5 @@
-//! `claude-mem plugin`: a Claude Code plugin, and the marketplace to install it from, in one folder.
+//! `claude-mem plugin`: a Claude Code plugin, and the marketplace to install it from, in one
+//! folder.
 
 use std::{
     env::consts::EXE_SUFFIX,
@@ -28,13 +29,14 @@ const NPM_LAUNCHER: &str = include_str!("../install/npm-plugin.sh");
 
 /// Write a Claude Code plugin to a folder
 ///
-/// The folder is a marketplace with one plugin, which contains a copy of this binary. Install it with
-/// `claude plugin marketplace add ./DIR` and `claude plugin install mem@mem-local`, or try it with
-/// `claude --plugin-dir DIR/plugin`. If `claude-mem install` has registered hooks, too, those record and the
-/// plugin's hooks do nothing.
+/// The folder is a marketplace with one plugin, which contains a copy of this binary. Install it
+/// with `claude plugin marketplace add ./DIR` and `claude plugin install mem@mem-local`, or try it
+/// with `claude --plugin-dir DIR/plugin`. If `claude-mem install` has registered hooks, too, those
+/// record and the plugin's hooks do nothing.
 ///
-/// With `--npm`, the plugin has no binary: npm fetches the package of this version when the first session starts. Such
-/// a folder is small, runs on Linux and macOS, and can be shared as a git repository.
+/// With `--npm`, the plugin has no binary: npm fetches the package of this version when the first
+/// session starts. Such a folder is small, runs on Linux and macOS, and can be shared as a git
+/// repository.
 #[derive(Debug, Args)]
 pub(crate) struct Plugin {
     /// A new or empty folder, or one that this command wrote before

@@ -13,10 +13,10 @@ use claude_mem_sync::{
 
 /// Fetch memories from your other machines
 ///
-/// Every machine that ships to the same place has its own log there. After a pull, search, timeline and context
-/// include their memories, a repository is one project on all machines, and what you forget on one machine is
-/// forgotten on all. Every byte is checked; if the remote was rolled back, the local copy stays unchanged. With
-/// `CLAUDE_MEM_PULL` the worker pulls automatically.
+/// Every machine that ships to the same place has its own log there. After a pull, search, timeline
+/// and context include their memories, a repository is one project on all machines, and what you
+/// forget on one machine is forgotten on all. Every byte is checked; if the remote was rolled back,
+/// the local copy stays unchanged. With `CLAUDE_MEM_PULL` the worker pulls automatically.
 #[derive(Debug, Args)]
 pub(crate) struct Pull {
     /// Backup location [default: the setting `CLAUDE_MEM_SHIP_TO`]

@@ -9,8 +9,9 @@ use claude_mem_maintenance::redact::{self, Redacted, Rules};
 
 /// Remove secrets from everything that was recorded
 ///
-/// Secrets are replaced before an event is recorded, by the rules of the version at that time. This command applies
-/// the current rules to the whole log, permanently removes what they find, and rebuilds the database.
+/// Secrets are replaced before an event is recorded, by the rules of the version at that time. This
+/// command applies the current rules to the whole log, permanently removes what they find, and
+/// rebuilds the database.
 #[derive(Debug, Args)]
 pub(crate) struct Redact {
     /// Only report which rules find secrets, by day

@@ -32,11 +32,12 @@ const DEFAULT: &str = "default";
 ///
 /// Without options, rebuilds the database from the log, byte for byte, and sends no request.
 ///
-/// With a selection (`--since`, `--until`, `--project`, `--session`) or an override (`--prompt`, `--model`,
-/// `--provider`, `--fresh`, `--shadow`), reprocesses: rebuilds memories as if that prompt, by default the current
-/// one, had always been used for the selected events. Recorded responses are reused; only missing ones call the
-/// model. The new memories appear all at once when they are complete. If interrupted, run it again to continue.
-/// Select everything with `--since 1970-01-01`.
+/// With a selection (`--since`, `--until`, `--project`, `--session`) or an override (`--prompt`,
+/// `--model`, `--provider`, `--fresh`, `--shadow`), reprocesses: rebuilds memories as if that
+/// prompt, by default the current one, had always been used for the selected events. Recorded
+/// responses are reused; only missing ones call the model. The new memories appear all at once when
+/// they are complete. If interrupted, run it again to continue. Select everything with `--since
+/// 1970-01-01`.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags on the command line")]
 pub(crate) struct Replay {
@@ -48,8 +49,8 @@ pub(crate) struct Replay {
     /// Only this session; a prefix of its ID is enough
     #[arg(long)]
     session: Option<String>,
-    /// Use the instructions in this file, for new events as well; `default` selects `prompts/init.txt`, or the
-    /// built-in instructions
+    /// Use the instructions in this file, for new events as well; `default` selects
+    /// `prompts/init.txt`, or the built-in instructions
     #[arg(long, value_name = "FILE")]
     prompt: Option<PathBuf>,
     /// Use this model; responses of other models are not reused
@@ -77,7 +78,8 @@ pub(crate) struct Replay {
     /// Keep the current memories; compare the result with `claude-mem diff`
     #[arg(long)]
     shadow: bool,
-    /// Switch to the memories of this generation, and use its prompt for new events; 0 is the original
+    /// Switch to the memories of this generation, and use its prompt for new events; 0 is the
+    /// original
     #[arg(long, value_name = "GENERATION", exclusive = true)]
     adopt: Option<u32>,
     /// Continue despite a damaged log or failed requests
@@ -181,7 +183,8 @@ impl Replay {
         prepared.has_progress = true;
         let run_report = prepared.run(app, store, (is_limited, threads), &show)?;
         drop(progress);
-        // A response that could not be appended in time was spilled. It must be in the log before ReprocessFinished.
+        // A response that could not be appended in time was spilled. It must be in the log before
+        // ReprocessFinished.
         let log = &store::open_log(app)?;
         if let Some(failure) = self.incomplete(&prepared, &run_report, total) {
             store::fold(store, log)?;

@@ -27,8 +27,9 @@ const ITEM_CHARS_MAX: usize = 220;
 
 /// Summarize a time range: asked, done, failed, open, commits, cost
 ///
-/// Made from recorded events without a model, as Markdown for a stand-up note. Covers what this machine recorded.
-/// `asked` has the first prompt of each session, `done` and `open` come from summaries, `failed` lists shell commands.
+/// Made from recorded events without a model, as Markdown for a stand-up note. Covers what this
+/// machine recorded. `asked` has the first prompt of each session, `done` and `open` come from
+/// summaries, `failed` lists shell commands.
 #[derive(Debug, Args)]
 pub(crate) struct Report {
     /// Start at this time, such as `2026-03-01` or `3d`

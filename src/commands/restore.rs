@@ -26,8 +26,8 @@ use claude_mem_sync::ship::{
 
 /// Restore everything from a backup
 ///
-/// Downloads the log, checks every byte, and rebuilds the database. The data directory must not contain a log yet. If
-/// interrupted, nothing is in use, and the next run continues.
+/// Downloads the log, checks every byte, and rebuilds the database. The data directory must not
+/// contain a log yet. If interrupted, nothing is in use, and the next run continues.
 #[derive(Debug, Args)]
 pub(crate) struct Restore {
     /// Backup location [default: the setting `CLAUDE_MEM_SHIP_TO`]

@@ -35,7 +35,8 @@ pub(crate) struct Unpin {
 
 /// Mark an observation as wrong
 ///
-/// It is found with a mark, and given to no session. If the same events are distilled again, what repeats it is marked, too.
+/// It is found with a mark, and given to no session. If the same events are distilled again, what
+/// repeats it is marked, too.
 #[derive(Debug, Args)]
 pub(crate) struct Wrong {
     /// The observation, such as `12`
@@ -54,7 +55,8 @@ pub(crate) struct Wrong {
 
 /// Replace an observation by a newer one
 ///
-/// The old one is found with a mark, and given to no session. Undo it with `claude-mem wrong OLD --undo`.
+/// The old one is found with a mark, and given to no session. Undo it with `claude-mem wrong OLD
+/// --undo`.
 #[derive(Debug, Args)]
 pub(crate) struct Supersede {
     /// The observation that no longer holds

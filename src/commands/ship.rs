@@ -17,12 +17,13 @@ use claude_mem_sync::ship::{self, Shipped, Shipper, remote_head::Head};
 
 /// Back up the log to a directory or bucket
 ///
-/// Uploads new events, and deletes what was forgotten here. The backup is a complete log at all times; if
-/// interrupted, the next run continues. With a key (`claude-mem key new`) the backup is encrypted.
+/// Uploads new events, and deletes what was forgotten here. The backup is a complete log at all
+/// times; if interrupted, the next run continues. With a key (`claude-mem key new`) the backup is
+/// encrypted.
 #[derive(Debug, Args)]
 pub(crate) struct Ship {
-    /// A directory, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX` [default: the setting
-    /// `CLAUDE_MEM_SHIP_TO`]
+    /// A directory, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX` [default:
+    /// the setting `CLAUDE_MEM_SHIP_TO`]
     #[arg(long, value_name = "URL")]
     to: Option<String>,
     /// Save the place: from now on the worker ships there within a second
@@ -60,8 +61,8 @@ impl Ship {
         self.print_result(app, &shipper, &done, true)
     }
 
-    /// Stops on a signal, even during an upload. The default action would do, but the first process of a container has
-    /// none: it must handle signals itself.
+    /// Stops on a signal, even during an upload. The default action would do, but the first process
+    /// of a container has none: it must handle signals itself.
     async fn go_on(&self, app: &mut App, shipper: &mut Shipper) -> Result<(), Failure> {
         let termination = os::termination();
         let termination = termination

@@ -30,9 +30,10 @@ pub(crate) const NAME: &str = claude_mem_install::STATUS_LINE;
 
 /// Print one line about memory, for Claude Code's status line
 ///
-/// Shows the memories of the project, how many of them this session was given, pending events, and a problem if there
-/// is one. Reads JSON on stdin as Claude Code sends it; without it, the current directory counts. Changes nothing.
-/// If anything is wrong, the line is empty. Switch it on with `claude-mem install --statusline`.
+/// Shows the memories of the project, how many of them this session was given, pending events, and
+/// a problem if there is one. Reads JSON on stdin as Claude Code sends it; without it, the current
+/// directory counts. Changes nothing. If anything is wrong, the line is empty. Switch it on with
+/// `claude-mem install --statusline`.
 #[derive(Debug, Args)]
 pub(crate) struct Statusline {}
 

@@ -80,7 +80,8 @@ impl Table {
     }
 }
 
-/// Shrinks the widest columns until they take at most `available` together, or none can shrink further.
+/// Shrinks the widest columns until they take at most `available` together, or none can shrink
+/// further.
 pub(super) fn shrink(widths: &mut [usize], can_shrink: &[bool], available: usize) {
     let mut excess = widths.iter().sum::<usize>().saturating_sub(available);
     while excess > 0 {

@@ -20,9 +20,9 @@ use claude_mem_memory::{
 
 /// Show what happened around a memory or a time
 ///
-/// Lists prompts, observations and summaries in chronological order. The anchor is an observation (`12`), a summary
-/// (`S3`), a prompt (`P9`), a time (`2026-03-01 14:30`, `yesterday`), or words: then it is their best match. Without
-/// an anchor, shows the latest.
+/// Lists prompts, observations and summaries in chronological order. The anchor is an observation
+/// (`12`), a summary (`S3`), a prompt (`P9`), a time (`2026-03-01 14:30`, `yesterday`), or words:
+/// then it is their best match. Without an anchor, shows the latest.
 #[derive(Debug, Args)]
 pub(crate) struct Timeline {
     /// The memory, time or words to center on

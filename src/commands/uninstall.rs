@@ -36,8 +36,8 @@ use claude_mem_server::worker::{
 
 /// Remove claude-mem from your coding agents
 ///
-/// Removes exactly what `claude-mem install` registered, and stops the worker. Your memories are kept unless you
-/// pass `--purge`.
+/// Removes exactly what `claude-mem install` registered, and stops the worker. Your memories are
+/// kept unless you pass `--purge`.
 #[derive(Debug, Args)]
 pub(crate) struct Uninstall {
     /// Only from this client; the worker keeps running
@@ -195,7 +195,8 @@ fn undo(
     removal.map_or(Ok(()), |removal| save(app, &removal, is_our_file))
 }
 
-/// Whether a file can have entries of ours. If not, it does not matter whether it can be read as JSON.
+/// Whether a file can have entries of ours. If not, it does not matter whether it can be read as
+/// JSON.
 fn mentions_us(file: &Path) -> bool {
     user_file::read(file)
         .is_ok_and(|bytes| bytes.windows(NAME.len()).any(|part| part == NAME.as_bytes()))
@@ -289,8 +290,8 @@ fn not_restored(file: &Path, error: &io::Error) -> Failure {
         .remedy("fix that and run `claude-mem uninstall` again")
 }
 
-/// Deletes only our own files. The data directory may contain others: the user's, or those of the TypeScript
-/// claude-mem, which uses the same folder.
+/// Deletes only our own files. The data directory may contain others: the user's, or those of the
+/// TypeScript claude-mem, which uses the same folder.
 fn purge(app: &mut App) -> Result<(), Failure> {
     let data = app.paths.data.clone();
     let is_shared = data.join(UPSTREAM_DATABASE).exists();

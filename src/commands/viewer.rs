@@ -30,9 +30,10 @@ const RESPONSE_MAX: Duration = Duration::from_secs(5);
 
 /// Open the viewer in your browser
 ///
-/// Opens the feed, a memory (`42`, `S3`, `P9`) or a page: `stats`, `sessions`, `settings`, `health`. Starts the worker if needed, and opens a link that works once, within a minute. The browser then has a key that is
-/// valid until the worker exits. The link is passed in a file that only you can read, because other users can see
-/// command lines.
+/// Opens the feed, a memory (`42`, `S3`, `P9`) or a page: `stats`, `sessions`, `settings`,
+/// `health`. Starts the worker if needed, and opens a link that works once, within a minute. The
+/// browser then has a key that is valid until the worker exits. The link is passed in a file that
+/// only you can read, because other users can see command lines.
 #[derive(Debug, Args)]
 pub(crate) struct Viewer {
     /// A memory, a page, or a path of the viewer [default: the feed]
@@ -130,8 +131,8 @@ fn browser(environment: &Environment) -> Option<OsString> {
     os::link_opener(environment).map(Into::into)
 }
 
-/// Writes a file that redirects the browser to the link. Other users can read command lines, so the link must not be
-/// on one.
+/// Writes a file that redirects the browser to the link. Other users can read command lines, so the
+/// link must not be on one.
 fn page(paths: &Paths, link: &str) -> Result<PathBuf, Failure> {
     let file = paths.viewer_page();
     let text = format!(

@@ -30,8 +30,8 @@ use claude_mem_server::{
 
 /// Start, stop and inspect the background worker
 ///
-/// The worker distills events while you work. Hooks start it when needed, and it exits when idle. You can kill it at
-/// any time: everything is in the log, and the next worker continues.
+/// The worker distills events while you work. Hooks start it when needed, and it exits when idle.
+/// You can kill it at any time: everything is in the log, and the next worker continues.
 #[derive(Debug, Args)]
 pub(crate) struct Worker {
     #[command(subcommand)]

@@ -1,9 +1,9 @@
 //! Groups pending events into requests.
 //!
 //! Pure: rows and the time come in, batches go out. Tool uses are collected per turn until the
-//! assistant stops, so that one request yields observations and summary. For a model, a large turn is
-//! split, and a turn that does not end is sent without its end once it is old enough. The built-in
-//! rules have no context window and no price: they get turns whole.
+//! assistant stops, so that one request yields observations and summary. For a model, a large turn
+//! is split, and a turn that does not end is sent without its end once it is old enough. The
+//! built-in rules have no context window and no price: they get turns whole.
 
 use claude_mem_events::Seq;
 

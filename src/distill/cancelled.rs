@@ -10,8 +10,8 @@ use crate::providers::Cancel;
 /// Maximum number of cancelled sessions; the oldest are dropped.
 const MARKS_MAX: usize = 1000;
 
-/// Cancelled sessions, and since when. Kept in memory only: pending events are in the log, and the next
-/// worker distills them.
+/// Cancelled sessions, and since when. Kept in memory only: pending events are in the log, and the
+/// next worker distills them.
 #[derive(Debug, Default)]
 pub struct CancelledSessions {
     marks: Mutex<HashMap<String, u64>>,
@@ -57,8 +57,8 @@ impl CancelledSessions {
         self.lock().contains_key(session)
     }
 
-    /// Whether this session is cancelled, given that its newest pending event is from `newest_us`. A later
-    /// event ends the cancellation.
+    /// Whether this session is cancelled, given that its newest pending event is from `newest_us`.
+    /// A later event ends the cancellation.
     pub fn keeps(&self, session: &str, newest_us: u64) -> bool {
         let mut marks = self.lock();
         let Some(since) = marks.get(session) else { return false };

@@ -1,4 +1,5 @@
-//! The agent's conversation about each session, so that the next request of the session continues it.
+//! The agent's conversation about each session, so that the next request of the session continues
+//! it.
 
 use std::{
     collections::HashMap,

@@ -1,10 +1,10 @@
 //! The distill loop: plans pending events and sends requests, sessions in parallel up to the
 //! configured limit, each in order.
 //!
-//! The worker and `claude-mem distill` drive it: they fold, call [`DistillLoop::plan`], and wait for
-//! results in their own way. A provider stays open between requests, so that one process serves all
-//! requests of a session. Settings and prompts are checked before each plan, and reloaded when they
-//! have changed.
+//! The worker and `claude-mem distill` drive it: they fold, call [`DistillLoop::plan`], and wait
+//! for results in their own way. A provider stays open between requests, so that one process serves
+//! all requests of a session. Settings and prompts are checked before each plan, and reloaded when
+//! they have changed.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},

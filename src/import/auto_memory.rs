@@ -1,7 +1,8 @@
-//! Imports the notes that Claude Code writes for itself: its auto memory, `memory/*.md` of each project.
+//! Imports the notes that Claude Code writes for itself: its auto memory, `memory/*.md` of each
+//! project.
 //!
-//! A note is marked with its origin, so that it is not given to Claude Code, which reads its own files. When a file has
-//! changed, its new text supersedes the imported one.
+//! A note is marked with its origin, so that it is not given to Claude Code, which reads its own
+//! files. When a file has changed, its new text supersedes the imported one.
 
 use std::{
     collections::HashMap,
@@ -142,8 +143,8 @@ fn folder_of(folder: &Path) -> Option<String> {
     transcripts.find_map(|file| Some(begin_of(file)?.cwd))
 }
 
-/// The folders in which prompts were typed, by Claude Code's name for each. The name does not determine the folder:
-/// everything but letters and digits is a dash in it.
+/// The folders in which prompts were typed, by Claude Code's name for each. The name does not
+/// determine the folder: everything but letters and digits is a dash in it.
 fn folders_typed_in(projects: &Path) -> HashMap<String, String> {
     #[derive(serde::Deserialize)]
     struct Entry {

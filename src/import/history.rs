@@ -1,6 +1,8 @@
-//! Imports the prompts in Claude Code's `history.jsonl`, which stay when the transcripts are deleted.
+//! Imports the prompts in Claude Code's `history.jsonl`, which stay when the transcripts are
+//! deleted.
 //!
-//! A session whose transcript exists is left to the import of transcripts, which has more than prompts.
+//! A session whose transcript exists is left to the import of transcripts, which has more than
+//! prompts.
 
 use std::{
     collections::HashSet,

@@ -61,7 +61,8 @@ impl Place<'_> {
         Some(server.dir.find(self.environment, self.home)?.join(server.file))
     }
 
-    /// Reads and checks every file, and writes none. `trust` also approves the hooks, where the client asks for it.
+    /// Reads and checks every file, and writes none. `trust` also approves the hooks, where the
+    /// client asks for it.
     pub fn plan(&self, program: &str, trust: bool) -> Result<Plan, Failure> {
         let mut plan = Plan::default();
         let mut documents: Vec<(&'static str, Document)> = Vec::new();
@@ -175,7 +176,8 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// The client's files without our entries, as far as they have any. Files that cannot be read have none.
+    /// The client's files without our entries, as far as they have any. Files that cannot be read
+    /// have none.
     pub fn removal(&self) -> Vec<TextChange> {
         let mut files: Vec<PathBuf> =
             self.hooks_file().into_iter().chain(self.server_file()).collect();

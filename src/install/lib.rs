@@ -1,4 +1,5 @@
-//! Registration with coding agents: hooks and MCP server, for Claude Code also a skill and a slash command.
+//! Registration with coding agents: hooks and MCP server, for Claude Code also a skill and a slash
+//! command.
 
 pub mod client_config;
 pub mod client_status;
@@ -77,8 +78,8 @@ impl Targets {
     }
 }
 
-/// The hooks in Claude Code's form, as far as its version knows their events. `program` is put between double quotes
-/// for the shell as it is.
+/// The hooks in Claude Code's form, as far as its version knows their events. `program` is put
+/// between double quotes for the shell as it is.
 pub fn hooks(program: &str, version: Option<Version>) -> Map<String, Value> {
     let known = CLAUDE_CODE.hooks.iter().filter(|hook| hook.is_known_to(version));
     known.map(|hook| grouped(program, &CLAUDE_CODE, hook, TimeoutUnit::Seconds)).collect()
@@ -110,7 +111,8 @@ fn command_line(program: &str, client: &Client, hook: &Registration) -> String {
     format!("\"{program}\" {}", client.hook_command(hook))
 }
 
-/// The MCP server in Claude Code's form. Without `alwaysLoad` the model sees only the names of its tools.
+/// The MCP server in Claude Code's form. Without `alwaysLoad` the model sees only the names of its
+/// tools.
 pub fn server(program: &str) -> Value {
     json!({"command": program, "args": ["mcp"], "alwaysLoad": true})
 }
@@ -194,8 +196,8 @@ fn retain_groups(groups: &mut Value, kept: Option<&Value>) {
     });
 }
 
-/// `"…/claude-mem" save` or `"…/claude-mem" hook --client NAME`, wherever the binary was when it was
-/// installed.
+/// `"…/claude-mem" save` or `"…/claude-mem" hook --client NAME`, wherever the binary was when it
+/// was installed.
 pub(crate) fn is_our_hook(command: &str) -> bool {
     command_of(command).is_some_and(|name| {
         CLAUDE_CODE.hooks.iter().any(|hook| hook.alias == Some(name))
@@ -241,7 +243,8 @@ fn add_server_entry(servers: &mut Document, key: &str, server: &Value) -> Result
     Ok(())
 }
 
-/// Makes `claude-mem statusline` the status line, if there is none or if it is ours. Returns whether it is ours now.
+/// Makes `claude-mem statusline` the status line, if there is none or if it is ours. Returns
+/// whether it is ours now.
 pub fn add_status_line(settings: &mut Document, program: &str) -> bool {
     let existing = settings.get("statusLine");
     if !existing.is_null() && !is_our_status_line(&existing) {

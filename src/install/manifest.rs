@@ -1,4 +1,5 @@
-//! `install.json`: the files and entries that were written, so that uninstalling removes exactly those.
+//! `install.json`: the files and entries that were written, so that uninstalling removes exactly
+//! those.
 
 use std::{
     ffi::OsStr,
@@ -129,8 +130,8 @@ impl Manifest {
         saved.map_err(|error| Unusable::new(&file, error))
     }
 
-    /// Saves a changed file of another owner, and records how to undo it. The manifest is written first, then the
-    /// backup, then the file: after a crash there is at most too much to undo.
+    /// Saves a changed file of another owner, and records how to undo it. The manifest is written
+    /// first, then the backup, then the file: after a crash there is at most too much to undo.
     pub fn edit(
         &mut self,
         paths: &Paths,
@@ -156,7 +157,8 @@ impl Manifest {
         change.save()
     }
 
-    /// Writes a file of ours, unless a file of another owner exists. Returns whether it is ours now.
+    /// Writes a file of ours, unless a file of another owner exists. Returns whether it is ours
+    /// now.
     pub fn write(
         &mut self,
         paths: &Paths,

@@ -19,7 +19,8 @@ use crate::{
 pub struct McpOnly {
     pub name: &'static str,
     pub title: &'static str,
-    /// Whether the real client has used our server's protocol. Otherwise the entry follows its documentation.
+    /// Whether the real client has used our server's protocol. Otherwise the entry follows its
+    /// documentation.
     pub is_tested: bool,
     pub servers: Servers,
 }

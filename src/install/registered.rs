@@ -36,11 +36,12 @@ impl Hooks {
     }
 }
 
-/// Whether this process is a hook of the plugin, `command`, that `claude-mem install` registered as well.
+/// Whether this process is a hook of the plugin, `command`, that `claude-mem install` registered as
+/// well.
 ///
-/// The plugin's hook then leaves the event to the installed one, so that nothing is recorded or injected
-/// twice. It does so only if the installed one exists and is registered for every event of `command`; `hook`
-/// is for all events.
+/// The plugin's hook then leaves the event to the installed one, so that nothing is recorded or
+/// injected twice. It does so only if the installed one exists and is registered for every event of
+/// `command`; `hook` is for all events.
 pub fn is_duplicate_of_installed(
     environment: &Environment,
     home: Option<&Path>,

@@ -1,6 +1,7 @@
 //! The memory service: what the command line, HTTP and MCP offer, each capability once.
 //!
-//! A front end parses its own arguments into a request, calls one function here, and renders the response.
+//! A front end parses its own arguments into a request, calls one function here, and renders the
+//! response.
 
 pub mod context;
 pub mod event_subject;

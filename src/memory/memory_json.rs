@@ -1,7 +1,7 @@
 //! Memories as JSON, the same in every front end.
 //!
-//! Ids are strings and times are RFC 3339. `at_us` and `created_at_epoch` repeat the time as a number: scripts sort by
-//! the one, clients of the TypeScript claude-mem read the other.
+//! Ids are strings and times are RFC 3339. `at_us` and `created_at_epoch` repeat the time as a
+//! number: scripts sort by the one, clients of the TypeScript claude-mem read the other.
 
 use claude_mem_core::time_arg::rfc3339;
 use claude_mem_projections::{

@@ -1,7 +1,7 @@
 //! Projects by name: list, rename, merge, and undo a merge.
 //!
-//! A merge is an event. Memories keep the project they were recorded under, and queries follow the merge, so an undo
-//! loses nothing. It holds on every machine, and for everything recorded later.
+//! A merge is an event. Memories keep the project they were recorded under, and queries follow the
+//! merge, so an undo loses nothing. It holds on every machine, and for everything recorded later.
 
 use std::path::Path;
 

@@ -38,7 +38,8 @@ const PROGRESS: [&str; 14] = [
     "Updating ",
 ];
 
-/// The first line of an error that says something. Claude Code puts `Exit code 1` before the output.
+/// The first line of an error that says something. Claude Code puts `Exit code 1` before the
+/// output.
 pub(crate) fn first_error(error: &str) -> String {
     let mut lines = error.lines().map(str::trim).filter(|line| {
         let is_progress = PROGRESS.iter().any(|start| line.starts_with(start));
@@ -47,7 +48,8 @@ pub(crate) fn first_error(error: &str) -> String {
     lines.next().unwrap_or_else(|| error.trim().lines().next().unwrap_or_default()).to_owned()
 }
 
-/// The commits that a command made: those that git printed; else the new HEAD, if the command is a quiet `git commit`.
+/// The commits that a command made: those that git printed; else the new HEAD, if the command is a
+/// quiet `git commit`.
 pub(crate) fn commits(
     command: &str,
     used: &ToolUsed,

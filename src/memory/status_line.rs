@@ -1,7 +1,7 @@
 //! One line about memory, for the status line of a client.
 //!
-//! A client runs it after every message, so it only reads: nothing is indexed, locked for writing or
-//! created. Events that are not indexed yet are counted from the end of the log.
+//! A client runs it after every message, so it only reads: nothing is indexed, locked for writing
+//! or created. Events that are not indexed yet are counted from the end of the log.
 
 use std::{fmt, path::Path};
 

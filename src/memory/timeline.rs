@@ -31,7 +31,8 @@ pub enum TimelineScope {
     /// The project of the anchor, if the anchor is a memory; else all projects.
     #[default]
     OfAnchor,
-    /// The project of the anchor, if the anchor is a memory; else the current one, and all if it has no match.
+    /// The project of the anchor, if the anchor is a memory; else the current one, and all if it
+    /// has no match.
     CurrentFirst,
     /// All of them.
     All,

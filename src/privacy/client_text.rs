@@ -1,8 +1,8 @@
-//! Text in a prompt that the client wrote, not the user: notifications, messages of teammates, tags of
-//! an editor, output of the client's own commands.
+//! Text in a prompt that the client wrote, not the user: notifications, messages of teammates, tags
+//! of an editor, output of the client's own commands.
 //!
-//! Only whole blocks count, from a tag at the start of a line to its closing tag, so a tag that the user
-//! mentions stays. Linear time: the input is untrusted.
+//! Only whole blocks count, from a tag at the start of a line to its closing tag, so a tag that the
+//! user mentions stays. Linear time: the input is untrusted.
 
 use std::borrow::Cow;
 

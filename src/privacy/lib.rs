@@ -1,8 +1,9 @@
 //! Redaction: removes private text and secrets before anything is stored.
 //!
-//! In this order: replace personal data if that is wanted, remove tags with their content, replace secrets by placeholders that name their
-//! kind, truncate long text. Truncation is last, so that no secret is cut in two and half of it
-//! kept. Everything takes linear time, and [`work`] enforces a limit. This crate does no I/O.
+//! In this order: replace personal data if that is wanted, remove tags with their content, replace
+//! secrets by placeholders that name their kind, truncate long text. Truncation is last, so that no
+//! secret is cut in two and half of it kept. Everything takes linear time, and [`work`] enforces a
+//! limit. This crate does no I/O.
 
 mod byte_search;
 mod client_text;
@@ -124,8 +125,8 @@ fn redact_secrets(text: &str, name: Option<Name>, redact: bool, limit: usize) ->
     Some(rewrite(text, first, limit))
 }
 
-/// Rewrites the text from the first secret on. Separate from [`redact_secrets`], which most texts leave
-/// unchanged, because the hash of cut text takes two pages of stack.
+/// Rewrites the text from the first secret on. Separate from [`redact_secrets`], which most texts
+/// leave unchanged, because the hash of cut text takes two pages of stack.
 #[inline(never)]
 fn rewrite(text: &str, first: Option<Found>, limit: usize) -> String {
     let mut clip = Clip::new(limit, text.len());

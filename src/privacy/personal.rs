@@ -1,8 +1,9 @@
-//! Replaces personal data: e-mail addresses, phone numbers, payment cards, IBANs, US social security numbers.
+//! Replaces personal data: e-mail addresses, phone numbers, payment cards, IBANs, US social
+//! security numbers.
 //!
-//! Off unless a setting asks for it: in a code base most addresses belong to maintainers, examples and licenses. A
-//! number counts only with its check digits or in a form that other numbers do not have. Names, postal addresses and
-//! dates of birth have no form that could be recognized.
+//! Off unless a setting asks for it: in a code base most addresses belong to maintainers, examples
+//! and licenses. A number counts only with its check digits or in a form that other numbers do not
+//! have. Names, postal addresses and dates of birth have no form that could be recognized.
 
 use crate::work;
 

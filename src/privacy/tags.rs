@@ -313,8 +313,9 @@ fn skip_blanks(bytes: &[u8], from: usize) -> usize {
     at
 }
 
-/// The length of whitespace at the start, including no-break spaces of copied web pages, and colors: a tool that
-/// highlights syntax or matches colors the name of a tag apart from its brackets.
+/// The length of whitespace at the start, including no-break spaces of copied web pages, and
+/// colors: a tool that highlights syntax or matches colors the name of a tag apart from its
+/// brackets.
 pub(super) fn blank(rest: &[u8]) -> usize {
     match rest {
         [byte, ..] if byte.is_ascii_whitespace() => 1,

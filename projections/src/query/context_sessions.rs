@@ -156,7 +156,8 @@ impl Store {
         let mut statement = self.connection.prepare_cached(sql)?;
         let ids = statement.query_map((id, until_us, TURNS_MAX), |row| row.get(0))?;
         let ids: Vec<i64> = ids.collect::<rusqlite::Result<_>>()?;
-        // The plus keeps the planner from reading the table backwards instead of the session's index.
+        // The plus keeps the planner from reading the table backwards instead of the session's
+        // index.
         let sql = "select seq, has_failed and not is_interrupt from tool_uses
                    where session = ?1 and tool_use_id is not null and at_us < ?2
                    order by +seq desc limit ?3";

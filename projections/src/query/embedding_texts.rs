@@ -25,8 +25,8 @@ fn prompts() -> String {
 }
 
 impl Store {
-    /// All memories that should have a vector: observations first, then summaries, then prompts, each newest first.
-    /// Hidden ones are left out, and prompts that are short answers.
+    /// All memories that should have a vector: observations first, then summaries, then prompts,
+    /// each newest first. Hidden ones are left out, and prompts that are short answers.
     pub fn embeddable_memories(&self) -> Result<Vec<MemoryId>> {
         let sql = format!(
             "select 0, id, at_us from {OBSERVATIONS} union all
@@ -44,8 +44,8 @@ impl Store {
         Ok(memories)
     }
 
-    /// The texts of a memory, each of which is embedded by itself: an observation's title and narrative, then each fact.
-    /// `None` if the memory should have no vector.
+    /// The texts of a memory, each of which is embedded by itself: an observation's title and
+    /// narrative, then each fact. `None` if the memory should have no vector.
     pub fn embedding_texts(&self, name: MemoryId) -> Result<Option<Vec<String>>> {
         let sql = match name.kind {
             Kind::Observation => {

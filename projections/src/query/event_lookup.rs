@@ -132,7 +132,8 @@ impl Store {
         Ok(statement.exists((from_us as i64, until_us as i64, text))?)
     }
 
-    /// Notes from Claude Code's auto memory that hold, of all projects. Claude Code reads its own files.
+    /// Notes from Claude Code's auto memory that hold, of all projects. Claude Code reads its own
+    /// files.
     pub fn auto_memory_notes(&self) -> Result<Vec<AutoMemoryNote>> {
         let sql = "select coalesce(metadata ->> 'file', ''), coalesce(narrative, ''), event, number
                    from observations indexed by observations_auto_memory

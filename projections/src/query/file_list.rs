@@ -3,7 +3,8 @@
 use crate::{Store, error::Result, store::sql_values::number};
 use rusqlite::named_params;
 
-/// Maximum number of the newest observations that are counted, so that the time does not grow with the database.
+/// Maximum number of the newest observations that are counted, so that the time does not grow with
+/// the database.
 const OBSERVATIONS_MAX: u32 = 20_000;
 
 /// A file and the memories about it.

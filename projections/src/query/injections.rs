@@ -43,8 +43,8 @@ impl Store {
         Ok(refs)
     }
 
-    /// The observations that a session was given in full after a place in the log, by the client's id of
-    /// the session.
+    /// The observations that a session was given in full after a place in the log, by the client's
+    /// id of the session.
     pub fn injected_in(&self, session: &str, since: Seq) -> Result<Vec<ObservationRef>> {
         let sql = "select injections.event, injections.number from injections
                        join sessions on sessions.id = injections.session

@@ -1,5 +1,5 @@
-//! Cline CLI: one program per event, nested payloads. It takes no memory at the start or with a prompt, and has no
-//! prompt event.
+//! Cline CLI: one program per event, nested payloads. It takes no memory at the start or with a
+//! prompt, and has no prompt event.
 
 use claude_mem_events::StopScope;
 use serde_json::{Map, Value, json};

@@ -1,12 +1,14 @@
 //! The maximum size of memory in one response to a client.
 
-/// The longest text that a client takes as it is. Of a longer one, the model sees a part and the name of a file.
+/// The longest text that a client takes as it is. Of a longer one, the model sees a part and the
+/// name of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContextMax {
     /// None is known.
     Unlimited,
     Bytes(usize),
-    /// UTF-16 units of the text in JSON, with what the response adds to it: it is unclear what the client counts.
+    /// UTF-16 units of the text in JSON, with what the response adds to it: it is unclear what the
+    /// client counts.
     JsonUnits(usize),
 }
 

@@ -1,6 +1,6 @@
-//! Identifies the client that runs a hook. The command names the client it was registered for, but several clients
-//! also run Claude Code's hooks, or each other's, and set its environment variables. So the payload comes
-//! first, then where the transcript is, then the environment.
+//! Identifies the client that runs a hook. The command names the client it was registered for, but
+//! several clients also run Claude Code's hooks, or each other's, and set its environment
+//! variables. So the payload comes first, then where the transcript is, then the environment.
 
 use std::{fs, path::Path};
 
@@ -16,8 +16,8 @@ pub struct Evidence {
     pub fields: &'static [(&'static str, Option<&'static str>)],
     /// Parts of the path of a transcript, with `/` between names.
     pub transcript: &'static [&'static str],
-    /// Environment variables of its hooks. They count only for hooks registered for Claude Code: a client
-    /// that was started in the shell of another one inherits its variables.
+    /// Environment variables of its hooks. They count only for hooks registered for Claude Code: a
+    /// client that was started in the shell of another one inherits its variables.
     pub variables: &'static [&'static str],
 }
 
@@ -66,8 +66,8 @@ pub(crate) fn judge(
     first(&has_session).or_else(|| first(&has_variable)).unwrap_or(called)
 }
 
-/// Whether the client itself registers a hook of ours, so that the one registered for `called`, which it runs as
-/// well, would record everything twice.
+/// Whether the client itself registers a hook of ours, so that the one registered for `called`,
+/// which it runs as well, would record everything twice.
 pub(crate) fn has_own_hooks(
     client: &Client,
     called: &Client,

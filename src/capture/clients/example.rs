@@ -1,6 +1,6 @@
-//! A client that does not exist and has nothing in common with Claude Code: other field names, nested tool
-//! calls, transcripts in plain text, empty responses. It shows what a new client takes: this file, the
-//! payloads in `tests/fixtures/clients/example` and one line in `CLIENTS`.
+//! A client that does not exist and has nothing in common with Claude Code: other field names,
+//! nested tool calls, transcripts in plain text, empty responses. It shows what a new client takes:
+//! this file, the payloads in `tests/fixtures/clients/example` and one line in `CLIENTS`.
 
 use claude_mem_events::StopScope;
 use serde_json::Value;

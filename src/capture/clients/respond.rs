@@ -1,5 +1,6 @@
-//! Responses in the forms that clients understand. Without memory to give, a client other than Claude Code
-//! gets no output at all: some take our usual JSON for an error, and one shows it to the model.
+//! Responses in the forms that clients understand. Without memory to give, a client other than
+//! Claude Code gets no output at all: some take our usual JSON for an error, and one shows it to
+//! the model.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! Windsurf, after its documentation: everything is in `tool_info`, and there is no way to give it memory.
+//! Windsurf, after its documentation: everything is in `tool_info`, and there is no way to give it
+//! memory.
 
 use claude_mem_events::StopScope;
 use serde_json::json;

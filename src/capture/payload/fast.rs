@@ -1,8 +1,8 @@
 //! Splits a large payload into fields without parsing the long strings in it.
 //!
-//! A parser stops at every escape, which in a megabyte of output is every line. The end of a string is
-//! found from its quotation marks alone. The content of long strings is not checked here; redaction reads
-//! it again.
+//! A parser stops at every escape, which in a megabyte of output is every line. The end of a string
+//! is found from its quotation marks alone. The content of long strings is not checked here;
+//! redaction reads it again.
 
 use serde::de::IgnoredAny;
 
@@ -12,8 +12,8 @@ use claude_mem_privacy::end_of_string;
 /// Smaller payloads, and values without a string of this length, are left to the parser.
 const STRING_BYTES_MIN: usize = 256 << 10;
 
-/// The fields of a large object. `None` if it is small, or malformed in any way, which the parser reports
-/// better.
+/// The fields of a large object. `None` if it is small, or malformed in any way, which the parser
+/// reports better.
 pub(super) fn large(text: &str) -> Option<Vec<(String, &str)>> {
     if text.len() < STRING_BYTES_MIN {
         return None;

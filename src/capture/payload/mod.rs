@@ -1,8 +1,8 @@
 //! A hook's payload: one JSON object, as a client sends it.
 //!
-//! Values stay as they were written until they are asked for: a megabyte of tool output is scanned once
-//! and copied once. Nothing is rejected for having the wrong type, because what a newer client means by it
-//! may be worth keeping.
+//! Values stay as they were written until they are asked for: a megabyte of tool output is scanned
+//! once and copied once. Nothing is rejected for having the wrong type, because what a newer client
+//! means by it may be worth keeping.
 
 mod fast;
 
@@ -143,8 +143,8 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// The content of a JSON string; any other JSON as it is written. Unpaired surrogates, which JSON allows
-/// and Unicode does not, are replaced.
+/// The content of a JSON string; any other JSON as it is written. Unpaired surrogates, which JSON
+/// allows and Unicode does not, are replaced.
 pub fn text(json: &str) -> Cow<'_, str> {
     if !json.starts_with('"') {
         return Cow::Borrowed(json);
@@ -176,7 +176,8 @@ impl<'a> Visitor<'a> for Fields<'_, 'a> {
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
-            // An object of a million fields is no payload, and taking fields out of it would take a minute.
+            // An object of a million fields is no payload, and taking fields out of it would take a
+            // minute.
             if self.0.len() >= FIELDS_MAX {
                 return Err(A::Error::custom("too many fields"));
             }

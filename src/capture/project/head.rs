@@ -1,9 +1,9 @@
 //! The branch and commit that are checked out, read from git's files.
 //!
-//! A hook runs for every tool use, so this takes two short reads, three if the branch is packed. The files
-//! are untrusted: none is waited for, none is read beyond a limit, and only names below `refs/` are opened.
-//! A repository with reftables keeps its branches in another format. Its `HEAD` names a branch that is
-//! not valid, so both fields stay empty.
+//! A hook runs for every tool use, so this takes two short reads, three if the branch is packed.
+//! The files are untrusted: none is waited for, none is read beyond a limit, and only names below
+//! `refs/` are opened. A repository with reftables keeps its branches in another format. Its `HEAD`
+//! names a branch that is not valid, so both fields stay empty.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -102,7 +102,8 @@ fn regular(file: File) -> Option<File> {
     file.metadata().ok()?.is_file().then_some(file)
 }
 
-/// A name below `refs/` that git accepts. It has no part that leads elsewhere, and no control character.
+/// A name below `refs/` that git accepts. It has no part that leads elsewhere, and no control
+/// character.
 fn reference(name: &str) -> Option<Target> {
     let is_part = |part: &str| {
         !part.is_empty()

@@ -30,8 +30,8 @@ const UNKNOWN: &str = "unknown-project";
 /// The identity of a project. Two sessions with the same `key` share their memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectId {
-    /// The remote of the repository (`github.com/owner/name`, in lower case), else the path of the main checkout or
-    /// folder. The same on every machine that has a clone.
+    /// The remote of the repository (`github.com/owner/name`, in lower case), else the path of the
+    /// main checkout or folder. The same on every machine that has a clone.
     pub key: String,
     /// For people: the name of the top-level folder; of the parent's, in a worktree.
     pub label: String,
@@ -45,8 +45,8 @@ pub struct ProjectId {
     pub git_dir: Option<PathBuf>,
 }
 
-/// The project of a command that runs in `cwd`. In a client's session the directory in which the session was
-/// started counts instead, because `cwd` follows every `cd` of the model.
+/// The project of a command that runs in `cwd`. In a client's session the directory in which the
+/// session was started counts instead, because `cwd` follows every `cd` of the model.
 pub fn identify(cwd: &str, environment: &Environment) -> ProjectId {
     match clients::project_dir_of_process(environment) {
         Some(dir) => ProjectId::of(Path::new(&dir)),
@@ -78,8 +78,8 @@ impl ProjectId {
         })
     }
 
-    /// The project of this folder, by its name alone: nothing is looked up on disk. For folders named by programs,
-    /// which must not make us open files.
+    /// The project of this folder, by its name alone: nothing is looked up on disk. For folders
+    /// named by programs, which must not make us open files.
     ///
     /// Redacted first: the last part of a URL no longer shows that it has a password.
     pub fn unseen(dir: &str) -> Self {
@@ -125,8 +125,8 @@ impl ProjectId {
         Self { key: shown(&dir), label, root: dir, remote: None, common_dir: None, git_dir: None }
     }
 
-    /// A path of another system, such as `C:\Users\ada\shop`, in data recorded there. Nothing of it can
-    /// be looked up here.
+    /// A path of another system, such as `C:\Users\ada\shop`, in data recorded there. Nothing of it
+    /// can be looked up here.
     fn of_foreign(path: &str) -> Self {
         let key = path.trim().replace('\\', "/");
         let key = key.trim_end_matches('/');
@@ -170,13 +170,15 @@ impl Repository {
         Self { root: dir.into(), common_dir: git.clone(), git_dir: git, is_worktree: false }
     }
 
-    /// A repository without a working tree. Inside somebody's `.git` one is in that checkout's project.
+    /// A repository without a working tree. Inside somebody's `.git` one is in that checkout's
+    /// project.
     fn bare(dir: &Path) -> Self {
         let root = main_checkout(dir);
         Self { root, common_dir: dir.into(), git_dir: dir.into(), is_worktree: false }
     }
 
-    /// `.git` is a file that names the real directory: a worktree, a submodule, or a directory kept apart.
+    /// `.git` is a file that names the real directory: a worktree, a submodule, or a directory kept
+    /// apart.
     fn linked(dir: &Path, git: &Path) -> Option<Self> {
         let text = String::from_utf8(read_small(git)?).ok()?;
         let named = text.strip_prefix("gitdir:")?.trim();
@@ -184,8 +186,8 @@ impl Repository {
         let (common_dir, is_worktree) = match read_small(&git_dir.join("commondir")) {
             Some(common) => (resolved(&git_dir.join(String::from_utf8(common).ok()?.trim())), true),
             None if is_git_dir(&git_dir) => (git_dir.clone(), false),
-            // A worktree that was pruned, or one seen from inside a container: its parent's name is in
-            // the path.
+            // A worktree that was pruned, or one seen from inside a container: its parent's name is
+            // in the path.
             None => {
                 let parent = git_dir.parent().filter(|parent| parent.ends_with("worktrees"))?;
                 (parent.parent()?.into(), true)
@@ -209,7 +211,8 @@ impl Repository {
     }
 }
 
-/// The folder a git directory serves: `shop` for `shop/.git` and `shop/.bare`, itself for `shop.git`.
+/// The folder a git directory serves: `shop` for `shop/.git` and `shop/.bare`, itself for
+/// `shop.git`.
 fn main_checkout(common_dir: &Path) -> PathBuf {
     let is_hidden = name(common_dir).is_some_and(|name| name.starts_with('.'));
     match common_dir.parent() {

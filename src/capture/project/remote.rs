@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 /// An address longer than this is not one.
 const URL_BYTES_MAX: usize = 2048;
 
-/// `github.com/Owner/Name` for all of `git@github.com:Owner/Name.git`, `ssh://git@github.com:22/Owner/Name`
-/// and `https://user:token@GitHub.com/Owner/Name.git/`; a path for a repository on this machine. What
-/// stands before the `@` never gets out of here: it may be a password.
+/// `github.com/Owner/Name` for all of `git@github.com:Owner/Name.git`,
+/// `ssh://git@github.com:22/Owner/Name` and `https://user:token@GitHub.com/Owner/Name.git/`; a path
+/// for a repository on this machine. What stands before the `@` never gets out of here: it may be a
+/// password.
 pub(super) fn normalised(url: &str, checkout: &Path) -> Option<String> {
     let url = url.trim();
     let url = without_helper(url);
@@ -86,7 +87,8 @@ fn joined(host: &str, path: &str) -> Option<String> {
     (!host.is_empty() && !path.is_empty()).then(|| format!("{host}/{path}"))
 }
 
-/// A clone of a folder on this machine belongs to that folder's project, so both get its path as key.
+/// A clone of a folder on this machine belongs to that folder's project, so both get its path as
+/// key.
 fn local(path: &str, checkout: &Path) -> String {
     let absolute = super::resolved(&checkout.join(PathBuf::from(path)));
     let absolute =

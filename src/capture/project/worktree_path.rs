@@ -1,5 +1,5 @@
-//! The repository of a worktree, by path alone: worktrees are removed when their branch is merged, and sessions in
-//! them are imported later, or on another machine.
+//! The repository of a worktree, by path alone: worktrees are removed when their branch is merged,
+//! and sessions in them are imported later, or on another machine.
 
 const SEPARATORS: [char; 2] = ['/', '\\'];
 

@@ -70,8 +70,8 @@ pub struct Source<'a> {
 /// Whether paths in an event may be opened.
 #[derive(Debug, Clone)]
 pub enum Access {
-    /// A hook runs as the user in the session's own directory: the project is looked up on disk, and the
-    /// client's transcript may be read.
+    /// A hook runs as the user in the session's own directory: the project is looked up on disk,
+    /// and the client's transcript may be read.
     Hook { client: &'static Client, project_dir: Option<PathBuf> },
     /// A program that talks to the worker must not make us open files. It names the project itself.
     Program { project: ProjectId },
@@ -128,8 +128,8 @@ pub(super) struct Admitted {
 }
 
 impl Recorder {
-    /// A recorder with the settings of this process. `None` if the environment switches recording off or
-    /// the data directory cannot be used.
+    /// A recorder with the settings of this process. `None` if the environment switches recording
+    /// off or the data directory cannot be used.
     pub fn from_process() -> Option<Self> {
         let environment = Environment::of_process();
         let is_set = |name| environment.text(name).is_some_and(|value| flag(&value) != Some(false));
@@ -148,8 +148,8 @@ impl Recorder {
         Self { paths, settings, environment, policy, work_bytes_max: EVENT_BYTES_MAX }
     }
 
-    /// The one way into the log for what clients report: admits, redacts and builds the event. Nothing is
-    /// appended yet. `rest` holds the fields that the parser did not take.
+    /// The one way into the log for what clients report: admits, redacts and builds the event.
+    /// Nothing is appended yet. `rest` holds the fields that the parser did not take.
     pub fn capture(
         &self,
         source: Source<'_>,
@@ -250,8 +250,8 @@ impl Recorder {
     }
 }
 
-/// Whether this is a working directory of the agent that distills. Links on the way to the data directory
-/// are followed only if the name of the folder fits.
+/// Whether this is a working directory of the agent that distills. Links on the way to the data
+/// directory are followed only if the name of the folder fits.
 pub fn is_internal(data: &Path, dir: &Path) -> bool {
     let is_named = |dir: &&Path| dir.file_name().is_some_and(|name| name == INTERNAL_DIR);
     let Some(parent) = dir.ancestors().find(is_named).and_then(Path::parent) else {

@@ -28,9 +28,10 @@ use claude_mem_core::{
 
 /// Try claude-mem in a minute, without changing your files
 ///
-/// Feeds three recorded sessions through the real hooks into a temporary directory, and distills them with the
-/// built-in rules (no model, no network). Then shows the context of the next session, two searches, and what a replay
-/// changes. At a terminal, press Enter for the next step. The directory is deleted afterwards, unless you pass `--keep`.
+/// Feeds three recorded sessions through the real hooks into a temporary directory, and distills
+/// them with the built-in rules (no model, no network). Then shows the context of the next session,
+/// two searches, and what a replay changes. At a terminal, press Enter for the next step. The
+/// directory is deleted afterwards, unless you pass `--keep`.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
     /// Keep everything in this folder, which must not exist yet

@@ -73,7 +73,8 @@ fn transcripts(app: &App) -> Option<Finding> {
     Some(Finding::warning(CHECK, what, remedy))
 }
 
-/// Hooks in clients other than Claude Code. A client that is found and not registered is mentioned once.
+/// Hooks in clients other than Claude Code. A client that is found and not registered is mentioned
+/// once.
 fn other_clients(app: &App) -> Vec<Finding> {
     const CHECK: &str = "other clients";
     let mut findings = Vec::new();

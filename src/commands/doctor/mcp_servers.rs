@@ -1,4 +1,5 @@
-//! Checks of our MCP server in clients that have no hooks: the entry, its program, and whether that answers.
+//! Checks of our MCP server in clients that have no hooks: the entry, its program, and whether that
+//! answers.
 
 use std::{
     collections::HashMap,

@@ -12,9 +12,9 @@ use claude_mem_core::{app::App, failure::Failure};
 
 /// Find problems, and show how to fix them
 ///
-/// Checks hooks, MCP servers, other memory tools, permissions, disk space, settings, every byte of the log, the database, the
-/// provider, the worker and the backup. Changes nothing without `--fix`. Exits with code 1 if a problem keeps
-/// claude-mem from working.
+/// Checks hooks, MCP servers, other memory tools, permissions, disk space, settings, every byte of
+/// the log, the database, the provider, the worker and the backup. Changes nothing without `--fix`.
+/// Exits with code 1 if a problem keeps claude-mem from working.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// Fix problems that need no decision

@@ -123,8 +123,9 @@ impl Pattern {
 impl TryFrom<String> for Pattern {
     type Error = String;
 
-    /// The `regex` crate has no lookaround, because it takes linear time. Lookaheads at the start are the exception:
-    /// each is a pattern of its own. `^(?!.*A).*B` is the usual way to write "B, but not A".
+    /// The `regex` crate has no lookaround, because it takes linear time. Lookaheads at the start
+    /// are the exception: each is a pattern of its own. `^(?!.*A).*B` is the usual way to write "B,
+    /// but not A".
     fn try_from(text: String) -> Result<Self, String> {
         let compiled = |pattern: &str| {
             let built = RegexBuilder::new(pattern)
@@ -171,7 +172,8 @@ fn has_alternatives(text: &str) -> bool {
     structure(text).any(|(_, byte, depth)| byte == b'|' && depth == 0)
 }
 
-/// Parentheses and bars outside of classes, with their position and depth. Escaped ones are left out.
+/// Parentheses and bars outside of classes, with their position and depth. Escaped ones are left
+/// out.
 fn structure(text: &str) -> impl Iterator<Item = (usize, u8, usize)> {
     let (mut depth, mut is_escaped, mut is_in_class) = (0usize, false, false);
     text.bytes().enumerate().filter_map(move |(at, byte)| {

@@ -39,8 +39,8 @@ const HITS: usize = 10;
 /// Documents indexed per transaction.
 const BATCH: usize = 1000;
 
-/// Indexes the documents in a temporary database, like any memory, and runs the queries. Vectors are kept in
-/// a folder, because making them takes minutes.
+/// Indexes the documents in a temporary database, like any memory, and runs the queries. Vectors
+/// are kept in a folder, because making them takes minutes.
 pub(super) fn measure(
     user: &App,
     set: &QuerySet,

@@ -22,13 +22,15 @@ use claude_mem_memory::store;
 
 /// Measure search quality, and memory of labelled sessions
 ///
-/// On your own memories: searches observations by their hidden titles and facts, by the prompts after which
-/// Claude fetched them, and sessions by the subjects of their commits. Or on a benchmark of yours, whose documents become observations in a temporary database. Recall is
-/// the share of relevant documents among the first 5 or 10; MRR rates the rank of the first one, nDCG the ranks of
-/// all.
+/// On your own memories: searches observations by their hidden titles and facts, by the prompts
+/// after which Claude fetched them, and sessions by the subjects of their commits. Or on a
+/// benchmark of yours, whose documents become observations in a temporary database. Recall is the
+/// share of relevant documents among the first 5 or 10; MRR rates the rank of the first one, nDCG
+/// the ranks of all.
 ///
-/// With `--sessions` and `--labels`: imports transcripts into a temporary data directory, distills them, and counts the
-/// labelled things that are remembered, found, and given to later sessions. See docs/evaluation.md.
+/// With `--sessions` and `--labels`: imports transcripts into a temporary data directory, distills
+/// them, and counts the labelled things that are remembered, found, and given to later sessions.
+/// See docs/evaluation.md.
 #[derive(Debug, Args)]
 pub(crate) struct Eval {
     /// Documents: lines of `{"corpus","id","title","text","ts"}`, plain or gzip
@@ -37,7 +39,8 @@ pub(crate) struct Eval {
     /// Queries: lines of `{"corpus","id","text","gold":[ids of documents]}`, plain or gzip
     #[arg(long, value_name = "FILE", requires = "docs")]
     queries: Option<PathBuf>,
-    /// Rank by meaning, too: embed the documents, and keep their vectors in this folder for the next run
+    /// Rank by meaning, too: embed the documents, and keep their vectors in this folder for the
+    /// next run
     #[arg(long, value_name = "DIR", conflicts_with = "sessions")]
     vectors: Option<PathBuf>,
     /// A folder with transcripts of Claude Code

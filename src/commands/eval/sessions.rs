@@ -74,8 +74,8 @@ pub(super) struct Row {
 }
 
 impl Sessions {
-    /// Imports and distills the transcripts below a folder. Reads the user's settings, prompts and modes, and nothing
-    /// else from the user's data directory.
+    /// Imports and distills the transcripts below a folder. Reads the user's settings, prompts and
+    /// modes, and nothing else from the user's data directory.
     pub(super) fn load(
         user: &mut App,
         transcripts: &Path,

@@ -27,8 +27,8 @@ use claude_mem_memory::{resolve, store};
 
 /// Export events or memories
 ///
-/// `jsonl` writes every event, one per line: `claude-mem import` restores the same memories on another machine.
-/// `markdown` writes memories for reading.
+/// `jsonl` writes every event, one per line: `claude-mem import` restores the same memories on
+/// another machine. `markdown` writes memories for reading.
 #[derive(Debug, Args)]
 pub(crate) struct Export {
     /// Output format

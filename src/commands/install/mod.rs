@@ -38,13 +38,15 @@ use report::Step;
 
 /// Set up claude-mem in your coding agents
 ///
-/// Registers hooks and an MCP server with Claude Code and with every tested client that is found on this machine; with
-/// Claude Code also the mem-search skill and the /mem command. Everything else in their files stays unchanged, and
-/// `claude-mem uninstall` removes exactly what was added. Run it again to update. Clients that only know MCP are set up
-/// with `--client NAME`; where their file is not known, the entry is printed.
+/// Registers hooks and an MCP server with Claude Code and with every tested client that is found on
+/// this machine; with Claude Code also the mem-search skill and the /mem command. Everything else
+/// in their files stays unchanged, and `claude-mem uninstall` removes exactly what was added. Run
+/// it again to update. Clients that only know MCP are set up with `--client NAME`; where their file
+/// is not known, the entry is printed.
 ///
-/// Then reports who distills your sessions and at what cost, how many past sessions can be imported, and the next
-/// step. On a terminal it sends one short request to the model, to see whether it answers.
+/// Then reports who distills your sessions and at what cost, how many past sessions can be
+/// imported, and the next step. On a terminal it sends one short request to the model, to see
+/// whether it answers.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct Install {
@@ -106,7 +108,8 @@ impl Install {
             };
             match done {
                 Err(failure) if is_only => return Err(failure),
-                // One file that cannot be changed does not keep the other clients from being set up.
+                // One file that cannot be changed does not keep the other clients from being set
+                // up.
                 Err(failure) => app.output.say(format_args!(
                     "warning: {} was not set up: {}",
                     client.title(),
@@ -133,8 +136,8 @@ impl Install {
         report::print_next_step(app, &installed)
     }
 
-    /// The chosen clients. Without a choice: Claude Code and the tested clients, as far as they are found, or
-    /// Claude Code if none is.
+    /// The chosen clients. Without a choice: Claude Code and the tested clients, as far as they are
+    /// found, or Claude Code if none is.
     fn clients(&self, app: &App) -> Vec<Chosen> {
         if !self.client.is_empty() {
             return self.client.clone();
@@ -178,7 +181,8 @@ impl Install {
     /// Reads and checks every file before it writes the first, so that a failure changes nothing.
     fn claude_code(&self, app: &mut App, program: &str) -> Result<Vec<Step>, Failure> {
         let shell_program = quoted_for_shell(program);
-        // Claude Code prints it in 0.3 s. Without it, only hooks that all versions know are registered.
+        // Claude Code prints it in 0.3 s. Without it, only hooks that all versions know are
+        // registered.
         let version = client_version(&setup(app));
         let targets =
             if self.project { Targets::of_project(&here()?) } else { Targets::of_user(app)? };
@@ -302,8 +306,8 @@ fn warn_of_rivals(app: &mut App, dir: &Path) {
     }
 }
 
-/// The path that hooks call: the one the user typed or the shell found, if it leads to this binary. A link in a
-/// `bin` directory survives upgrades, and its target does not.
+/// The path that hooks call: the one the user typed or the shell found, if it leads to this binary.
+/// A link in a `bin` directory survives upgrades, and its target does not.
 pub(crate) fn program(path: &str) -> Result<String, Failure> {
     let unknown = |error: std::io::Error| {
         Failure::new(format!("cannot determine the path of claude-mem: {error}"))
@@ -333,7 +337,8 @@ pub(crate) fn program(path: &str) -> Result<String, Failure> {
     }
 }
 
-/// The path that hooks call. What `npx` and the like run is deleted some day, so a copy in our directory is called.
+/// The path that hooks call. What `npx` and the like run is deleted some day, so a copy in our
+/// directory is called.
 fn kept_program(app: &App, found: &str) -> Result<String, Failure> {
     if !is_in_runner_cache(Path::new(found)) {
         return Ok(found.to_owned());
@@ -346,8 +351,8 @@ fn kept_program(app: &App, found: &str) -> Result<String, Failure> {
     Ok(path_in_commands(text))
 }
 
-/// Whether a package runner keeps the program only for a while: `npx`, `pnpm dlx`, `bunx`. The store of pnpm keeps it
-/// until the next version.
+/// Whether a package runner keeps the program only for a while: `npx`, `pnpm dlx`, `bunx`. The
+/// store of pnpm keeps it until the next version.
 fn is_in_runner_cache(program: &Path) -> bool {
     let mut folders = program.components().filter_map(|part| part.as_os_str().to_str());
     folders.any(|folder| ["_npx", "dlx", ".pnpm"].contains(&folder) || folder.starts_with("bunx-"))

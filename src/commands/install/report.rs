@@ -1,4 +1,5 @@
-//! The report of `claude-mem install`: written files, provider and cost, past sessions, the next step.
+//! The report of `claude-mem install`: written files, provider and cost, past sessions, the next
+//! step.
 
 use std::path::PathBuf;
 
@@ -64,8 +65,8 @@ pub(super) fn print_client(app: &mut App, title: &str, steps: &[Step]) -> Result
     Ok(())
 }
 
-/// The provider, its cost, and what is sent to it. With `is_tested`, the providers are tried in their order until one
-/// responds.
+/// The provider, its cost, and what is sent to it. With `is_tested`, the providers are tried in
+/// their order until one responds.
 pub(super) fn print_distilling(app: &mut App, is_tested: bool) -> Result<(), Failure> {
     let providers = configured_providers(app);
     let mut failed: Vec<(&str, Refusal)> = Vec::new();
@@ -155,7 +156,8 @@ fn terms(app: &App, provider: &str) -> String {
     )
 }
 
-/// The sessions that can be imported. Empty if there are none, or if they cannot be read: this is an offer.
+/// The sessions that can be imported. Empty if there are none, or if they cannot be read: this is
+/// an offer.
 pub(super) fn print_past_sessions(app: &mut App) -> Result<(), Failure> {
     let store = match app.paths.memory().exists() {
         true => Store::open_snapshot(&app.paths.memory()).ok().flatten(),

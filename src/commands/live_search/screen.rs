@@ -1,4 +1,5 @@
-//! The terminal of the live search: raw keys, the other screen, and back to what it was in any case.
+//! The terminal of the live search: raw keys, the other screen, and back to what it was in any
+//! case.
 
 use std::{
     io::{self, Stdout, Write as _},
@@ -41,7 +42,8 @@ impl Screen {
             before(panic);
         }));
         on_signal(restore)?;
-        // Not every terminal sends a signal when it closes, and crossterm would read from it forever.
+        // Not every terminal sends a signal when it closes, and crossterm would read from it
+        // forever.
         thread::spawn(|| {
             os::wait_for_hangup();
             process::exit(1);

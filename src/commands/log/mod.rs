@@ -15,8 +15,8 @@ use claude_mem_core::{app::App, failure::Failure, time_arg::TimeRange};
 
 /// Show recorded events
 ///
-/// Lists events in the order of the log, the newest last. With IDs, shows those events in full: a `PLACE` of the
-/// list, an event's ID or a prefix of it, or the ID of a tool use.
+/// Lists events in the order of the log, the newest last. With IDs, shows those events in full: a
+/// `PLACE` of the list, an event's ID or a prefix of it, or the ID of a tool use.
 #[derive(Debug, Args)]
 pub(crate) struct Log {
     /// Show these events in full

@@ -21,7 +21,8 @@ const LABEL_COLUMNS: usize = 14;
 /// With less room than this next to the other columns, the subject gets a line of its own.
 const SUBJECT_COLUMNS_MIN: usize = 60;
 
-/// Place, time, session, project, kind, subject, and the ID of a tool use: on one line, or two on a narrow terminal.
+/// Place, time, session, project, kind, subject, and the ID of a tool use: on one line, or two on a
+/// narrow terminal.
 pub(super) fn row(recorded: &Recorded, output: &Output) -> String {
     let place = format!("{:>PLACE_COLUMNS$}", recorded.seq.to_string());
     let time = time(recorded, "%Y-%m-%d %H:%M:%S");

@@ -24,7 +24,8 @@ pub(super) struct LogCounts {
     pub(super) damage: Damage,
 }
 
-/// Kinds of events that hooks record. Responses to requests about old sessions are not work of today.
+/// Kinds of events that hooks record. Responses to requests about old sessions are not work of
+/// today.
 const CAPTURED: [u16; 5] = [
     SessionStarted::KIND,
     PromptSubmitted::KIND,

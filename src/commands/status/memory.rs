@@ -23,7 +23,8 @@ pub(super) struct Memory {
     pub(super) problem: Option<String>,
     /// The provider, and why a better one is not used.
     pub(super) distilling: Option<DistillStatus>,
-    /// Whether the database was built from another history of the log, and is rebuilt at the next use.
+    /// Whether the database was built from another history of the log, and is rebuilt at the next
+    /// use.
     pub(super) is_rebuild_due: bool,
     /// A recent rebuild for that reason, and which events the log no longer contains.
     pub(super) rebuilt: Option<String>,

@@ -23,9 +23,9 @@ use claude_mem_memory::semantic::{CheckedVectors, check_vectors, vectors_directo
 
 /// Check all stored data for damage
 ///
-/// Checks every byte of the log against its checksums, seals and links, and the integrity of the database. Embeds some
-/// memories again and compares their vectors. Damaged bytes are copied to `log/quarantine/`; the originals stay
-/// unchanged. Exits with code 1 if an event is lost.
+/// Checks every byte of the log against its checksums, seals and links, and the integrity of the
+/// database. Embeds some memories again and compares their vectors. Damaged bytes are copied to
+/// `log/quarantine/`; the originals stay unchanged. Exits with code 1 if an event is lost.
 /// `--remote` checks the backup, too.
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
@@ -127,7 +127,8 @@ fn damage_of_memory(app: &App) -> Vec<String> {
     }
 }
 
-/// Vectors of some memories, compared with their texts. `None` if there are none, or if the database is damaged.
+/// Vectors of some memories, compared with their texts. `None` if there are none, or if the
+/// database is damaged.
 fn sampled_vectors(app: &mut App) -> Option<CheckedVectors> {
     let store = Store::open_read_only(&app.paths.memory()).ok().flatten()?;
     check_vectors(app, &store).unwrap_or_else(|failure| {

@@ -1,5 +1,6 @@
-//! Finds the folder behind an encoded directory name, in which every character but letters and digits became a
-//! hyphen. The name alone does not show which hyphen was a separator; the existing folders mostly do.
+//! Finds the folder behind an encoded directory name, in which every character but letters and
+//! digits became a hyphen. The name alone does not show which hyphen was a separator; the existing
+//! folders mostly do.
 
 use std::{
     fs,
@@ -11,7 +12,8 @@ use claude_mem_core::os::canonicalize;
 /// A name with many hyphens can mean many folders. The search stops at this number.
 const LOOKED_INTO_MAX: usize = 500;
 
-/// The folder below `root` that has this encoded path; `None` if there is none, or if there are several.
+/// The folder below `root` that has this encoded path; `None` if there is none, or if there are
+/// several.
 pub(super) fn find(root: &Path, encoded: &str) -> Option<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     let mut open = vec![(root.to_owned(), encoded)];

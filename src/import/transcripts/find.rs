@@ -42,8 +42,8 @@ impl Recorded {
     }
 }
 
-/// All transcripts below a directory, or the one at this path. A session's own file sorts before the folder of the same
-/// name.
+/// All transcripts below a directory, or the one at this path. A session's own file sorts before
+/// the folder of the same name.
 pub fn transcript_files(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     if fs::metadata(path)?.is_dir() {

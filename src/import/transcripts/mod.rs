@@ -107,8 +107,8 @@ fn take_all(
     Ok(())
 }
 
-/// The number of sessions of a client that an import would add: of projects that are not excluded, and without an
-/// event in the database.
+/// The number of sessions of a client that an import would add: of projects that are not excluded,
+/// and without an event in the database.
 pub fn importable_sessions(app: &App, store: Option<&Store>, from: From) -> Result<usize, Failure> {
     let Some(path) = from.usual_place(app).filter(|path| path.exists()) else { return Ok(0) };
     let Some((client, past)) = from.client().zip(from.past()) else {

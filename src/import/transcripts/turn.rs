@@ -1,5 +1,5 @@
-//! The turn that is being read, for every client: its open calls, whether it is private, and its remarks.
-//! Makes the events that hooks would have recorded.
+//! The turn that is being read, for every client: its open calls, whether it is private, and its
+//! remarks. Makes the events that hooks would have recorded.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -211,8 +211,8 @@ impl<'a> Turn<'a> {
         each(Found { what: "ToolUsed", id, branch, outcome })
     }
 
-    /// Ends the turn. An interrupted one has no last message, but its remarks count. `open` returns the id and the
-    /// tool of a call without a result.
+    /// Ends the turn. An interrupted one has no last message, but its remarks count. `open` returns
+    /// the id and the tool of a call without a result.
     pub(super) fn end(
         &mut self,
         open: impl Fn(&str, Call) -> (Id, String),

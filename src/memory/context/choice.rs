@@ -103,8 +103,8 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Removes and returns the one with the highest value per letter whose line is short enough. Names on
-    /// the page add no value.
+    /// Removes and returns the one with the highest value per letter whose line is short enough.
+    /// Names on the page add no value.
     pub(super) fn take_best(&mut self, units_max: usize) -> Option<ChosenObservation<'a>> {
         let value = |one: &ChosenObservation<'_>| {
             let new: f64 = one.names.iter().map(|name| self.weights[*name]).sum();
@@ -147,7 +147,8 @@ fn sources(memory: &ContextObservation) -> impl Iterator<Item = Source> {
     [Some(session), memory.is_of_subagent.then_some(Source::Subagents)].into_iter().flatten()
 }
 
-/// In which sessions a name of a title occurs, and when last. What several sessions name will be named again.
+/// In which sessions a name of a title occurs, and when last. What several sessions name will be
+/// named again.
 #[derive(Debug, Default)]
 struct NameIndex {
     places: HashMap<String, usize>,

@@ -1,4 +1,5 @@
-//! What works here: commands that went well in earlier sessions, and which to use instead of others.
+//! What works here: commands that went well in earlier sessions, and which to use instead of
+//! others.
 
 use std::collections::HashSet;
 
@@ -14,8 +15,8 @@ const COMMAND_CHARS_MAX: usize = 90;
 /// Sessions beyond this number do not make a command more useful.
 const SESSIONS_MAX: usize = 5;
 
-/// The commands of the facts, those of most sessions first, then the latest. Of commands that differ
-/// only in their options, the first.
+/// The commands of the facts, those of most sessions first, then the latest. Of commands that
+/// differ only in their options, the first.
 pub(super) fn that_work(observations: &[ContextObservation], count: usize) -> Vec<String> {
     let mut found: Vec<(&str, HashSet<Option<i64>>)> = Vec::new();
     for memory in observations {

@@ -1,4 +1,5 @@
-//! The memories that are added to the error of a command: what was done when it failed like that before.
+//! The memories that are added to the error of a command: what was done when it failed like that
+//! before.
 
 use claude_mem_core::settings::{Settings, table::CONTEXT_FAILURE_TOKENS_MAX};
 use claude_mem_projections::{
@@ -15,7 +16,8 @@ const HEADING: &str = "Notes from earlier sessions about failures like this one.
 
 /// The memories about failures like this one; `None` if there are none.
 ///
-/// The same failure has the same memories each time. So a command that is tried again brings no others.
+/// The same failure has the same memories each time. So a command that is tried again brings no
+/// others.
 pub fn for_failure(
     store: &Store,
     settings: &Settings,

@@ -97,7 +97,8 @@ fn is_named(row: &ListRow, file: &str) -> bool {
     texts.into_iter().any(|text| text.contains(file))
 }
 
-/// The path without links, if it leads into the project from outside of it. The file need not exist.
+/// The path without links, if it leads into the project from outside of it. The file need not
+/// exist.
 fn real_path(file: &FileOfProject<'_>) -> Option<PathBuf> {
     let path = Path::new(file.cwd).join(file.path);
     if path.starts_with(file.root) {

@@ -76,8 +76,8 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// Modification time in seconds since 1970; `Some(None)` if the file does not exist, `None` if it is
-    /// outside the project or there is no time to look.
+    /// Modification time in seconds since 1970; `Some(None)` if the file does not exist, `None` if
+    /// it is outside the project or there is no time to look.
     #[expect(
         clippy::option_option,
         reason = "not looked at, not there, and a time are three answers"

@@ -100,7 +100,8 @@ fn date(at_us: u64, this_year: i16, zone: &TimeZone) -> String {
     at.strftime(if at.year() == this_year { "%b %-d" } else { "%b %-d, %Y" }).to_string()
 }
 
-/// A title with its files in brackets, unless it names one. Only the types `decision` and `security_alert` are named.
+/// A title with its files in brackets, unless it names one. Only the types `decision` and
+/// `security_alert` are named.
 fn line(memory: &ContextObservation, state: FileState) -> String {
     let ContextObservation { id, kind, title, files, .. } = memory;
     let title = match title.as_str() {

@@ -1,4 +1,5 @@
-//! Names in a text: files, identifiers, addresses, numbers. What a session looks for is mostly one of them.
+//! Names in a text: files, identifiers, addresses, numbers. What a session looks for is mostly one
+//! of them.
 
 /// The names in a text, in lower case. A path is named by its last part.
 pub(super) fn names(text: &str) -> impl Iterator<Item = String> {

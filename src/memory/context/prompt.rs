@@ -20,7 +20,8 @@ const PROMPT_WORDS_MAX: usize = 20;
 
 const HEADING: &str = "Notes from earlier sessions that may concern this prompt.";
 
-/// The observations that a prompt is about, best first, by words alone: for hooks, which open no model.
+/// The observations that a prompt is about, best first, by words alone: for hooks, which open no
+/// model.
 pub fn rank(store: &Store, recall: &Recall<'_>) -> Result<Vec<i64>> {
     store.recall(recall, None)
 }

@@ -57,8 +57,8 @@ fn ago(at_us: u64, now: Timestamp) -> String {
     }
 }
 
-/// One line per turn. If there is no room for all: the last one, where the next session goes on, the first one, which
-/// says what the session is about, and those before the last.
+/// One line per turn. If there is no room for all: the last one, where the next session goes on,
+/// the first one, which says what the session is about, and those before the last.
 pub(super) fn lines(session: &ContextSession, units_max: usize) -> Vec<Entry> {
     let turns: Vec<&ContextSummary> =
         session.turns.iter().filter(|turn| !result(turn).is_empty()).collect();

@@ -127,8 +127,8 @@ fn both(one: ForgetTargets, other: &ForgetTargets) -> ForgetTargets {
     }
 }
 
-/// Everything that contains a text, of all machines: memories by row, events by their recorded content. Projects
-/// with a matching name or path are listed separately.
+/// Everything that contains a text, of all machines: memories by row, events by their recorded
+/// content. Projects with a matching name or path are listed separately.
 fn holding(
     app: &App,
     store: &Store,

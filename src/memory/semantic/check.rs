@@ -1,4 +1,5 @@
-//! Embeds a sample of memories again and compares, because a checksum cannot show that a vector belongs to its text.
+//! Embeds a sample of memories again and compares, because a checksum cannot show that a vector
+//! belongs to its text.
 
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_embed::Role;
@@ -21,8 +22,8 @@ pub struct CheckedVectors {
     pub wrong: Vec<MemoryId>,
 }
 
-/// Checks the vectors of some memories, spread over all. `None` without a model or vectors, and with an endpoint: it need not give
-/// the same bits twice.
+/// Checks the vectors of some memories, spread over all. `None` without a model or vectors, and
+/// with an endpoint: it need not give the same bits twice.
 pub fn check_vectors(app: &App, store: &Store) -> Result<Option<CheckedVectors>, Failure> {
     let Some(model) = open_model(app)? else { return Ok(None) };
     if matches!(model, EmbeddingModel::Endpoint(_)) {

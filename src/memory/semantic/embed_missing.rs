@@ -20,11 +20,13 @@ use super::{EmbeddingModel, VectorCounts, current_digests, key, open_model, wind
 pub enum Depth {
     /// Memories that have no vector at all: a fraction of a second for 100,000 memories.
     Rows,
-    /// Also memories whose texts changed since, by a rebuild or on another machine. Reads all texts.
+    /// Also memories whose texts changed since, by a rebuild or on another machine. Reads all
+    /// texts.
     Texts,
 }
 
-/// Memories that are embedded together, if there are several threads: the weights are read once for all their texts.
+/// Memories that are embedded together, if there are several threads: the weights are read once for
+/// all their texts.
 const TOGETHER: usize = 4;
 /// Memories that each thread embeds before they are written.
 const PER_THREAD: usize = 24;
@@ -43,11 +45,12 @@ pub struct Embedded {
     pub is_claimed: bool,
 }
 
-/// Embeds what is missing, and erases vectors of memories that are no longer visible. `None` without a model.
+/// Embeds what is missing, and erases vectors of memories that are no longer visible. `None`
+/// without a model.
 ///
-/// Before each memory, or before some memories per thread, `go_on` gets the number of memories done and to do in this run, and
-/// the counts; it can wait, or end the run with `false`. A run also ends when the database or the vector file is replaced; the
-/// next one does the rest.
+/// Before each memory, or before some memories per thread, `go_on` gets the number of memories done
+/// and to do in this run, and the counts; it can wait, or end the run with `false`. A run also ends
+/// when the database or the vector file is replaced; the next one does the rest.
 pub fn embed_missing(
     app: &App,
     store: &Store,
@@ -173,8 +176,8 @@ fn embed_windows(
     Ok(windows.collect())
 }
 
-/// The dimensions and center of a file. An endpoint's dimensions are known from its first vector, and it has no
-/// center.
+/// The dimensions and center of a file. An endpoint's dimensions are known from its first vector,
+/// and it has no center.
 fn center(model: &EmbeddingModel, path: &Path) -> Result<Vec<f32>, Failure> {
     let EmbeddingModel::Endpoint(endpoint) = model else { return Ok(model.center()) };
     let known = Vectors::open(path, model.id(), &[]).map_err(|error| failed(&error))?;
@@ -196,7 +199,8 @@ fn has_dimensions(windows: &[Window], dimensions: usize, path: &Path) -> Result<
     }
 }
 
-/// Gives a memory its vectors, unless it was forgotten or changed meanwhile, which is asked under the lock of the file.
+/// Gives a memory its vectors, unless it was forgotten or changed meanwhile, which is asked under
+/// the lock of the file.
 fn put(
     store: &Store,
     writer: &mut VectorWriter,

@@ -27,8 +27,8 @@ pub(crate) fn erase_memory(app: &App, name: MemoryId) -> Result<u64, Failure> {
     erase(&dir, |_, record| record.key() == changed).map_err(|error| failed(app, &error))
 }
 
-/// Erases all vectors that are not of a memory's present texts. Those of other models go, too: only the model itself can
-/// tell what their texts were.
+/// Erases all vectors that are not of a memory's present texts. Those of other models go, too: only
+/// the model itself can tell what their texts were.
 pub fn erase_changed(app: &App, store: &Store) -> Result<u64, Failure> {
     let dir = directory(&app.paths.data);
     if !dir.is_dir() {

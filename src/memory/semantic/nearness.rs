@@ -1,7 +1,7 @@
 //! Ranking by meaning: the vector of a query, and how near memories are to it.
 //!
-//! The vector file stays open for the next search of the process. A query is embedded on a thread of
-//! its own, while the index is searched for its words.
+//! The vector file stays open for the next search of the process. A query is embedded on a thread
+//! of its own, while the index is searched for its words.
 
 use std::{
     cell::{OnceCell, RefCell},
@@ -52,8 +52,8 @@ static OPEN: Mutex<Option<(PathBuf, Arc<Vectors>)>> = Mutex::new(None);
 /// More words of a query add time, and little meaning.
 pub(crate) const QUERY_WORDS_MAX: usize = 64;
 
-/// Runs `work` with how near memories are to the first words of a text. Without vectors, or without a
-/// model that can read the text, `work` gets none.
+/// Runs `work` with how near memories are to the first words of a text. Without vectors, or without
+/// a model that can read the text, `work` gets none.
 pub(crate) fn with_meaning<T>(
     app: &App,
     store: &Store,
@@ -141,7 +141,8 @@ struct Embedded<'a> {
     scale: f64,
 }
 
-/// The cosine of two unrelated notes by the built-in model, with which limits and weights were measured.
+/// The cosine of two unrelated notes by the built-in model, with which limits and weights were
+/// measured.
 const UNRELATED: f64 = 0.77;
 /// Vectors more alike than this carry no information.
 const UNRELATED_MAX: f64 = 0.95;
@@ -162,7 +163,8 @@ impl<'a> Embedded<'a> {
         Ok(Self { scan: vectors.query(&vector), noise: f64::from(noise), scale })
     }
 
-    /// The cosine as the built-in model would have it: 1 for the same text, about 0.77 for unrelated ones.
+    /// The cosine as the built-in model would have it: 1 for the same text, about 0.77 for
+    /// unrelated ones.
     fn cosine(&self, cosine: f64) -> f64 {
         1.0 - (1.0 - cosine) * self.scale
     }

@@ -99,8 +99,8 @@ impl CandidateSearch<'_> {
         Ok(Candidates { rows, matched, is_capped, terms, rows_in_scope })
     }
 
-    /// Candidates by rare words alone, with one short scan per word. Common words count when rows are
-    /// scored, and find none. For hooks, which a session waits for.
+    /// Candidates by rare words alone, with one short scan per word. Common words count when rows
+    /// are scored, and find none. For hooks, which a session waits for.
     pub(crate) fn gather_rare(&self, rows_max: usize) -> Result<Candidates> {
         let spans = Spans::of(self.connection, self.kind)?;
         let index = self.kind.index();

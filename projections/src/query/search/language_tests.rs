@@ -1,4 +1,5 @@
-//! How many of 15 memories are among the first five hits for a question in other words, by language.
+//! How many of 15 memories are among the first five hits for a question in other words, by
+//! language.
 
 use super::Search;
 use crate::{Store, test_log::TestLog};

@@ -1,10 +1,10 @@
 //! Ranking by meaning: memories whose vectors are near that of the query, and one score of meaning
 //! and words.
 //!
-//! This crate knows neither vectors nor the model; [`Meaning`] is the interface.
-//! The score is `cosine − usual + weight · coverage · words / best words`. Where no memory contains
-//! the words of the query, they count less. The usual cosine is the median in the searched projects:
-//! all memories of a project are somewhat alike.
+//! This crate knows neither vectors nor the model; [`Meaning`] is the interface. The score is
+//! `cosine − usual + weight · coverage · words / best words`. Where no memory contains the words of
+//! the query, they count less. The usual cosine is the median in the searched projects: all
+//! memories of a project are somewhat alike.
 
 use super::{
     Filter, Kind, MemoryId, Query, Score, Search,
@@ -18,8 +18,8 @@ use std::collections::{HashMap, HashSet};
 
 /// Number of memories that are found by meaning. Of more, none was among the first ten.
 pub(super) const NEAR_ROWS: usize = 100;
-/// Number of the nearest memories that are filtered. If too few pass, all memories that pass the filters are
-/// compared.
+/// Number of the nearest memories that are filtered. If too few pass, all memories that pass the
+/// filters are compared.
 const TRIED_ROWS: usize = 1000;
 /// A memory without a word of the query must be nearer than usual by this much.
 const NEARER_THAN_USUAL: f64 = 0.05;
@@ -27,8 +27,8 @@ const NEARER_THAN_USUAL: f64 = 0.05;
 const SAMPLED_ROWS: i64 = 200;
 /// A smaller sample is filled up with unrelated texts.
 const SAMPLE_MIN: usize = 20;
-/// The weight of words in relation to the model's own measure, which was taken with plain BM25; the score of words
-/// here also counts adjacent words.
+/// The weight of words in relation to the model's own measure, which was taken with plain BM25; the
+/// score of words here also counts adjacent words.
 const WORDS_TRUST: f64 = 1.5;
 /// Number of the best memories by words that determine how well the words are covered.
 const COVERING_ROWS: usize = 10;
@@ -93,8 +93,8 @@ impl Fusion {
 }
 
 impl Search {
-    /// True if vectors rank this query. Quotes, `+`, `-`, `*`, a lone identifier, a word that is being
-    /// typed and an order by time need exact words.
+    /// True if vectors rank this query. Quotes, `+`, `-`, `*`, a lone identifier, a word that is
+    /// being typed and an order by time need exact words.
     pub fn has_meaning(&self) -> bool {
         if self.is_typing || self.order != super::Order::Relevance || self.query.trim().is_empty() {
             return false;
@@ -191,8 +191,8 @@ impl Searching<'_> {
         Ok(cosines[cosines.len() / 2])
     }
 
-    /// Gives every scored memory one score of words and meaning. Those that have no word of the query
-    /// and are not near are left out.
+    /// Gives every scored memory one score of words and meaning. Those that have no word of the
+    /// query and are not near are left out.
     pub(super) fn fuse(&mut self, meaning: &dyn Meaning) -> Result<Fusion> {
         let scores = self.scored.values().map(|(score, _)| score);
         let fusion =

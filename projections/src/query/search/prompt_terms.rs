@@ -12,7 +12,8 @@ pub(super) struct PromptTerms {
     pub(super) query: Query,
     /// For each term: whether it is a name of something, rather than an ordinary word.
     pub(super) is_name: Vec<bool>,
-    /// For each term: whether a memory must contain it or another one like it. No term of a prompt is.
+    /// For each term: whether a memory must contain it or another one like it. No term of a prompt
+    /// is.
     pub(super) is_needed: Vec<bool>,
 }
 

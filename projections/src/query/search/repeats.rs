@@ -1,15 +1,15 @@
 //! Compares two memories: if they mean the same, a session is given one of them.
 //!
-//! Files, names, numbers, negations and limits distinguish memories, however similar the rest is. Without vectors the
-//! words must be the same ones in the same order, apart from their endings and from words without a meaning of their
-//! own. With vectors one of them may have more detail.
+//! Files, names, numbers, negations and limits distinguish memories, however similar the rest is.
+//! Without vectors the words must be the same ones in the same order, apart from their endings and
+//! from words without a meaning of their own. With vectors one of them may have more detail.
 
 use super::tokens;
 use crate::fts_terms::is_unspaced;
 use std::collections::BTreeSet;
 
-/// The similarity of vectors from which memories mean the same. In 1,100 observations of coding sessions, pairs with
-/// the same names and files and a different meaning have at most .80.
+/// The similarity of vectors from which memories mean the same. In 1,100 observations of coding
+/// sessions, pairs with the same names and files and a different meaning have at most .80.
 const SAME_SIMILARITY_MIN: f64 = 0.9;
 
 /// Words without a meaning of their own.
@@ -60,8 +60,8 @@ impl Statement {
         (!words.is_empty()).then(|| Self { kind: kind.to_owned(), words, marks })
     }
 
-    /// Compares two statements. `similarity` returns the centered cosine of their vectors; it is called only if the
-    /// result depends on it.
+    /// Compares two statements. `similarity` returns the centered cosine of their vectors; it is
+    /// called only if the result depends on it.
     pub fn is_same<E>(
         &self,
         other: &Self,

@@ -15,8 +15,8 @@ const LENGTH: f64 = 0.75;
 const NAME: f64 = 2.0;
 /// The bonus for two adjacent words of the query, as a share of the rarer one's weight.
 const TOGETHER: f64 = 0.5;
-/// The penalty for missing words, by their weight: five different words are better evidence than one of them five
-/// times.
+/// The penalty for missing words, by their weight: five different words are better evidence than
+/// one of them five times.
 const MISSED: f64 = 0.2;
 /// The bonus for containing all of several words.
 const COMPLETE: f64 = 0.1;

@@ -1,5 +1,5 @@
-//! Stop words of English, and the characters that have their place in Chinese and Japanese. They are
-//! in the index: a query drops them only if it has other words.
+//! Stop words of English, and the characters that have their place in Chinese and Japanese. They
+//! are in the index: a query drops them only if it has other words.
 
 /// Whether a lower-case word is a stop word.
 pub(crate) fn is_stop_word(word: &str) -> bool {

@@ -1,8 +1,9 @@
 //! Estimates how common the word is that is being typed.
 //!
-//! FTS5 merges the postings of all words with a prefix before it returns the first row, again in every statement. With
-//! `th` that is half of the index: 50 ms a statement at 100,000 memories, and a search has four for each kind. The newest rows
-//! show how common a prefix is, and a prefix that is everywhere selects nothing.
+//! FTS5 merges the postings of all words with a prefix before it returns the first row, again in
+//! every statement. With `th` that is half of the index: 50 ms a statement at 100,000 memories, and
+//! a search has four for each kind. The newest rows show how common a prefix is, and a prefix that
+//! is everywhere selects nothing.
 
 use super::{
     candidates::newest, query::Query, score::Matcher, searching::Searching, statistics::Statistics,
@@ -35,8 +36,8 @@ impl Typed {
 }
 
 impl Searching<'_> {
-    /// Looks for the word that is being typed in the newest rows. `None` if it is rare, or if every row must or must not
-    /// contain some word: the index decides that.
+    /// Looks for the word that is being typed in the newest rows. `None` if it is rare, or if every
+    /// row must or must not contain some word: the index decides that.
     pub(super) fn sample_typed(&self, query: &Query) -> Result<Option<Typed>> {
         let Some(term) = query.typed else { return Ok(None) };
         if !query.excluded.is_empty() || query.terms.iter().any(|term| term.is_required) {

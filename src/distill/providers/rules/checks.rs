@@ -22,8 +22,8 @@ impl Check {
     }
 }
 
-/// The checks of a line that ended well, besides the one that is shown: those that had to pass for the next
-/// step to be run, and for the line to end well.
+/// The checks of a line that ended well, besides the one that is shown: those that had to pass for
+/// the next step to be run, and for the line to end well.
 pub(super) fn also_passed(steps: &[Step], shown: usize) -> Vec<Check> {
     let decides = |at: usize| {
         let goes_on = steps[at].next == Next::And || at + 1 == steps.len();

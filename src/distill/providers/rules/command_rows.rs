@@ -38,7 +38,8 @@ pub(super) fn failures<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = O
     })
 }
 
-/// Whether the answer says that the tests pass. Then a run that failed was a part, or failed on purpose.
+/// Whether the answer says that the tests pass. Then a run that failed was a part, or failed on
+/// purpose.
 fn says_green(parsed: &ParsedTurn<'_>) -> bool {
     let green = "tests pass|tests are green|all green|suite green|suite is green|suite passes|all pass|tests all pass|\
         测试通过|测试全部通过|тесты проходят|тесты прошли|testler geçiyor|testler geçti";
@@ -158,8 +159,8 @@ mod tests {
     use claude_mem_core::settings::Verbosity;
     use claude_mem_memory::modes::Mode;
 
-    /// The reply to a turn of commands with their outputs; an output that begins with `Exit code` failed,
-    /// and a command that begins with `edit ` is an edit.
+    /// The reply to a turn of commands with their outputs; an output that begins with `Exit code`
+    /// failed, and a command that begins with `edit ` is an edit.
     fn reply(runs: &[(&str, &str)], digest: Option<&str>) -> String {
         let texts: Vec<(String, String, bool)> = runs
             .iter()

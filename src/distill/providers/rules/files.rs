@@ -206,8 +206,8 @@ impl FileChange {
         }
     }
 
-    /// Finds the definitions inside which lines changed: in the file as it was, if it is there, else
-    /// among the lines around the change.
+    /// Finds the definitions inside which lines changed: in the file as it was, if it is there,
+    /// else among the lines around the change.
     fn find_surroundings(&mut self, hunks: &[Hunk<'_>], original: &str) {
         let extension = names::extension(&self.path);
         for hunk in hunks.iter().take(HUNKS_MAX) {

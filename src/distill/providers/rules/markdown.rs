@@ -14,7 +14,8 @@ const CODE_CHARS_MAX: usize = 300;
 /// A shorter line that ends with a colon is a heading.
 const LABEL_CHARS_MAX: usize = 60;
 
-/// Items nested deeper are part of the item around them. A bound, so that reading takes linear time.
+/// Items nested deeper are part of the item around them. A bound, so that reading takes linear
+/// time.
 const DEPTH_MAX: usize = 3;
 
 /// A piece of a message, without emphasis and addresses of links.

@@ -1,8 +1,9 @@
-//! The provider `extract`: observations and summaries by rules, without a model and without a network.
+//! The provider `extract`: observations and summaries by rules, without a model and without a
+//! network.
 //!
-//! It reads the turn itself: the prompt, what the tools changed, what failed and passed again, what the
-//! assistant said. It replies in the format of the other providers, so that its replies are recorded,
-//! folded and replayed like theirs. The same turn always gives the same reply.
+//! It reads the turn itself: the prompt, what the tools changed, what failed and passed again, what
+//! the assistant said. It replies in the format of the other providers, so that its replies are
+//! recorded, folded and replayed like theirs. The same turn always gives the same reply.
 
 mod answer;
 mod begun;

@@ -78,8 +78,8 @@ const COMPILERS: &str = "panicked at| error ts|: error:|- error ts";
 const COMPLAINTS: &str = "command not found|no such file|permission denied|cannot find|can't find|\
     undefined reference|connection refused|already in use|timed out|no module";
 
-/// Said where a command was not even begun: by shells, by programs about their arguments, by servers about
-/// who asks.
+/// Said where a command was not even begun: by shells, by programs about their arguments, by
+/// servers about who asks.
 const REFUSALS: &str = "command not found|: not found|no such file or directory|unrecognized subcommand|\
     unknown command|unknown option|unknown flag|unknown shorthand|unrecognized option|unrecognized argument|\
     invalid option|unexpected argument|is not recognized as|no such command|no such option|missing script|\

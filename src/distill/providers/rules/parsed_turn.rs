@@ -68,7 +68,8 @@ const CLOSING_CHARS_MAX: usize = 80;
 /// Words before the last tool that are as long as this are an answer.
 const REPORT_CHARS_MIN: usize = 400;
 
-/// The last message. If it is empty, short or only data, the report before the last tool goes first.
+/// The last message. If it is empty, short or only data, the report before the last tool goes
+/// first.
 fn message<'t>(turn: &Turn<'t>) -> Cow<'t, str> {
     let last = turn.last_assistant_message.unwrap_or_default();
     let is_data = last.trim_start().starts_with(['{', '[']);

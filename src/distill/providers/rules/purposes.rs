@@ -205,8 +205,8 @@ pub(super) fn remote(step: &Step) -> Option<Remote> {
     Some(Remote { way, steps: shell::steps(text) })
 }
 
-/// Whether a program that is neither test nor build belongs to the project, so that the way to run it is
-/// worth knowing.
+/// Whether a program that is neither test nor build belongs to the project, so that the way to run
+/// it is worth knowing.
 pub(super) fn is_of_project(words: &[String]) -> bool {
     let first = words.first().map_or("", String::as_str);
     let second = words.get(1).map_or("", String::as_str);

@@ -19,7 +19,8 @@ const EXPLANATIONS_MAX: usize = 2;
 /// What the remarks of a turn tell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Remarks {
-    /// Causes and reasons that the assistant named between tools, and what it said about failed tools.
+    /// Causes and reasons that the assistant named between tools, and what it said about failed
+    /// tools.
     pub(super) reasons: Vec<String>,
     /// What it took back between tools.
     pub(super) corrections: Corrections,

@@ -1,8 +1,8 @@
 //! Test runners: what their total looks like, and what it says.
 //!
-//! A total is a whole line in the format of its runner. Other lines with numbers, such as a log that
-//! says "2 failed", count nothing. The last total of an output holds. Runners that print one per package
-//! are added up.
+//! A total is a whole line in the format of its runner. Other lines with numbers, such as a log
+//! that says "2 failed", count nothing. The last total of an output holds. Runners that print one
+//! per package are added up.
 
 use super::text::{begins, is_among};
 
@@ -185,8 +185,8 @@ fn unittest(line: &str) -> Option<Total> {
     Some(Total::FailedOf(failed.max(1)))
 }
 
-/// `Tests:       1 failed, 12 passed, 13 total` or `Tests  1 failed | 12 passed (13)`. A file that does
-/// not even load runs no test, and fails all the same.
+/// `Tests:       1 failed, 12 passed, 13 total` or `Tests  1 failed | 12 passed (13)`. A file that
+/// does not even load runs no test, and fails all the same.
 fn jest_and_vitest(line: &str) -> Option<Total> {
     let files = ["Test Suites:", "Test Files "].iter().find_map(|mark| line.strip_prefix(mark));
     if let Some(rest) = files {
@@ -199,8 +199,8 @@ fn jest_and_vitest(line: &str) -> Option<Total> {
     })
 }
 
-/// `1321 pass` and `0 fail`, `12 passing (3s)` and `1 failing`, `12 passed (3.2s)` and `1 failed`, each
-/// on a line of its own
+/// `1321 pass` and `0 fail`, `12 passing (3s)` and `1 failing`, `12 passed (3.2s)` and `1 failed`,
+/// each on a line of its own
 fn bun_mocha_and_playwright(line: &str) -> Option<Total> {
     let (count, word) = line.split_once(' ')?;
     let count = number(count)?;
@@ -229,8 +229,8 @@ fn deno(line: &str) -> Option<Total> {
     tally(rest, &['|']).map(Total::Whole)
 }
 
-/// `--- PASS: TestA (0.00s)` of one test, `ok  \tshop/cart\t0.01s` and `FAIL\tshop/cart [build failed]` of
-/// a package; `DONE 12 tests, 1 failure in 0.5s`
+/// `--- PASS: TestA (0.00s)` of one test, `ok  \tshop/cart\t0.01s` and `FAIL\tshop/cart [build
+/// failed]` of a package; `DONE 12 tests, 1 failure in 0.5s`
 fn go(line: &str) -> Option<Total> {
     if let Some(rest) = line.strip_prefix("DONE ") {
         let (tests, rest) = rest.split_once(" tests")?;
@@ -253,8 +253,8 @@ fn gradle(line: &str) -> Option<Total> {
     Some(whole(number(tests)?.saturating_sub(failed), failed))
 }
 
-/// `[INFO] Tests run: 12, Failures: 1, Errors: 0, Skipped: 0`, once per module; with the time elapsed it
-/// is of one class
+/// `[INFO] Tests run: 12, Failures: 1, Errors: 0, Skipped: 0`, once per module; with the time
+/// elapsed it is of one class
 fn maven(line: &str) -> Option<Total> {
     let line = ["[INFO] ", "[ERROR] ", "[WARNING] "]
         .iter()
@@ -268,8 +268,8 @@ fn maven(line: &str) -> Option<Total> {
     Some(Total::Part(Counts { passed: run.saturating_sub(failed + skipped), failed }))
 }
 
-/// `Passed!  - Failed:     0, Passed:    12, Skipped:     0, Total:    12, Duration: 1 s`, once per project;
-/// `Test summary: total: 12, failed: 1, succeeded: 11, skipped: 0, duration: 1.2s`
+/// `Passed!  - Failed:     0, Passed:    12, Skipped:     0, Total:    12, Duration: 1 s`, once per
+/// project; `Test summary: total: 12, failed: 1, succeeded: 11, skipped: 0, duration: 1.2s`
 fn dotnet(line: &str) -> Option<Total> {
     let (rest, is_all) = match line.strip_prefix("Test summary: ") {
         Some(rest) => (rest, true),

@@ -1,4 +1,5 @@
-//! Counts how often the rules look at a character or a word: the tests that this grows with the text only.
+//! Counts how often the rules look at a character or a word: the tests that this grows with the
+//! text only.
 
 use std::cell::Cell;
 
@@ -13,8 +14,8 @@ pub(super) fn add(looks: usize) {
     COUNT.set(COUNT.get() + looks);
 }
 
-/// Fails if four times as much of a fragment takes more than four times as many looks, and some: of texts that are read
-/// to their end, and of such as are longer than `bytes_max` and cut.
+/// Fails if four times as much of a fragment takes more than four times as many looks, and some: of
+/// texts that are read to their end, and of such as are longer than `bytes_max` and cut.
 pub(super) fn assert_linear(bytes_max: usize, read: impl Fn(&str)) {
     let fragments: Vec<String> = serde_json::from_str(FRAGMENTS).unwrap();
     assert!(fragments.len() >= FRAGMENTS_MIN);

@@ -36,7 +36,8 @@ pub(super) fn of(parsed: &ParsedTurn<'_>) -> Option<Summary> {
         files_read,
         files_edited,
     };
-    // A turn without a prompt that only ran `ls` leaves nothing to say, and an empty summary is unreadable.
+    // A turn without a prompt that only ran `ls` leaves nothing to say, and an empty summary is
+    // unreadable.
     let texts = [
         &summary.request,
         &summary.investigated,

@@ -1,8 +1,9 @@
 //! Whole turns against the memories expected of them, in `tests/fixtures/extract`.
 //!
 //! `NAME.txt` is what is remembered of the turns in `NAME.json`, written by hand, or of those in
-//! `tests/fixtures/hooks/NAME.*`, as the client sent them. After a change to the rules, run with `UPDATE_EXPECTED=1` set, and read the
-//! difference as a user would: is each line one to be glad of next week?
+//! `tests/fixtures/hooks/NAME.*`, as the client sent them. After a change to the rules, run with
+//! `UPDATE_EXPECTED=1` set, and read the difference as a user would: is each line one to be glad of
+//! next week?
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

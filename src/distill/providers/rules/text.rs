@@ -6,8 +6,8 @@ pub(super) const TITLE_CHARS_MAX: usize = 120;
 /// A longer sentence becomes a title only if no clause of it does.
 const TITLE_CHARS_GOOD: usize = 90;
 
-// Words and phrases that the rules know are kept as one string each, between bars: a list of strings
-// would take a line for every one of them.
+// Words and phrases that the rules know are kept as one string each, between bars: a list of
+// strings would take a line for every one of them.
 
 /// The words of a list.
 pub(super) fn alternatives(list: &str) -> std::str::Split<'_, char> {
@@ -29,8 +29,8 @@ pub(super) fn is_among(word: &str, list: &str) -> bool {
     alternatives(list).any(|mark| word == mark)
 }
 
-/// Lower-case words between single spaces, with a space before and after, so that ` word ` finds whole words.
-/// A comma stays a word of its own.
+/// Lower-case words between single spaces, with a space before and after, so that ` word ` finds
+/// whole words. A comma stays a word of its own.
 pub(super) fn padded(lower: &str) -> String {
     let mut out = String::with_capacity(lower.len() + 2);
     out.push(' ');
@@ -72,7 +72,8 @@ pub(super) fn clip(text: &str, chars_max: usize) -> String {
     format!("{kept}…{open}")
 }
 
-/// A sentence as a title, always: one that fits, else as many words as fit. Never cut with an ellipsis.
+/// A sentence as a title, always: one that fits, else as many words as fit. Never cut with an
+/// ellipsis.
 pub(super) fn title(sentence: &str) -> String {
     fitting_title(sentence).unwrap_or_else(|| {
         let bare = bare_title(sentence);
@@ -121,7 +122,8 @@ const SHORT_INTRODUCTIONS: &str = "the fix |the issue |the problem |the cause |t
 const INTRODUCTION_WORDS_MAX: usize = 16;
 const SHORT_INTRODUCTION_WORDS_MAX: usize = 4;
 
-/// Whether a text only announces what follows: "I've found the cause of the redirect:" or "The fix is simple:".
+/// Whether a text only announces what follows: "I've found the cause of the redirect:" or "The fix
+/// is simple:".
 pub(super) fn is_introduction(text: &str) -> bool {
     let Some(head) = text.strip_suffix([':', '：']) else { return false };
     let (lower, count) = (head.to_lowercase(), words(head));

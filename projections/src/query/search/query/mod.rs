@@ -1,8 +1,8 @@
 //! Parses a query. Every text is valid.
 //!
 //! Each word is a term of its own, because a phrase or an AND of a natural question finds nothing.
-//! `"…"` is a phrase, `+word` is required, `-word` is excluded, `word*` is a prefix. In a longer text
-//! that is searched for, such as a prompt, quotes cite a message or a label. Compound names
+//! `"…"` is a phrase, `+word` is required, `-word` is excluded, `word*` is a prefix. In a longer
+//! text that is searched for, such as a prompt, quotes cite a message or a label. Compound names
 //! are searched whole and by their parts. A run of a script without spaces is a whole sentence, so
 //! each of its character pairs is a term; in quotes it stays together.
 
@@ -229,8 +229,9 @@ impl Term {
     }
 }
 
-/// The last two parts of the path of an address; its host if it has no path. A link begins with where something is: the
-/// host, the owner and the repository are the same in every link of a project.
+/// The last two parts of the path of an address; its host if it has no path. A link begins with
+/// where something is: the host, the owner and the repository are the same in every link of a
+/// project.
 fn end_of_link(text: &str) -> &str {
     let Some((_, address)) = text.split_once("://") else { return text };
     link_path(text).unwrap_or(address)
@@ -245,8 +246,8 @@ pub(super) fn link_path(text: &str) -> Option<&str> {
     Some(&path[start..]).filter(|path| path.contains(char::is_alphanumeric))
 }
 
-/// The text without its quotes, if they cite something rather than ask for a phrase: it has more words than a query, and
-/// some of them are outside of quotes.
+/// The text without its quotes, if they cite something rather than ask for a phrase: it has more
+/// words than a query, and some of them are outside of quotes.
 pub(super) fn without_citations(text: &str) -> Cow<'_, str> {
     let is_longer = text.split_whitespace().nth(QUERY_WORDS_MAX).is_some();
     let mut outside = text.split('"').step_by(2);
