@@ -13,7 +13,6 @@ use crate::{
     providers::{
         self, Cancel, Limits, Provider, Refusal, Request, Response, Setup,
         auto::{self, RULES},
-        identity::resumable,
         rules,
     },
     recap::EarlierRow,
@@ -214,10 +213,9 @@ impl Responder {
         };
         let session = &input.envelope.session;
         // A failed request ends the conversation: it is kept again only after a response.
-        let known = conversations.take(session);
-        let resume = resumable(known.as_deref(), input.number);
-        let request =
-            Request { cancel: cancel.clone(), ..prompt_set.request(input, earlier.digest, resume) };
+        let resume = conversations.take(session, input.number);
+        let request = prompt_set.request(input, earlier.digest, resume.as_deref());
+        let request = Request { cancel: cancel.clone(), ..request };
         let response =
             provider.send(&request).map_err(|refusal| refusal.with_expected_cost(&request))?;
         if let Some(id) = &response.memory_session_id {

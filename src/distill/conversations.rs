@@ -14,9 +14,10 @@ const CONVERSATIONS_MAX: usize = 256;
 pub(crate) struct Conversations(Mutex<HashMap<String, String>>);
 
 impl Conversations {
-    /// Removes and returns the conversation about a session.
-    pub(crate) fn take(&self, session: &str) -> Option<String> {
-        self.lock().remove(session)
+    /// Removes the conversation about a session. Returns it if the request of this prompt continues
+    /// it; the first prompt of a session continues nothing.
+    pub(crate) fn take(&self, session: &str, prompt_number: u32) -> Option<String> {
+        self.lock().remove(session).filter(|id| !id.is_empty() && prompt_number > 1)
     }
 
     /// Keeps the conversation about a session.
@@ -41,8 +42,18 @@ mod tests {
     fn a_conversation_is_given_out_once() {
         let all = Conversations::default();
         all.keep("session", "agent");
-        assert_eq!(all.take("session").as_deref(), Some("agent"));
-        assert_eq!(all.take("session"), None);
+        assert_eq!(all.take("session", 2).as_deref(), Some("agent"));
+        assert_eq!(all.take("session", 3), None);
+    }
+
+    #[test]
+    fn a_conversation_continues_only_after_the_first_prompt() {
+        let cases = [("agent", 0, None), ("agent", 1, None), ("agent", 2, Some("agent"))];
+        for (id, prompt, expected) in cases.into_iter().chain([("", 2, None)]) {
+            let all = Conversations::default();
+            all.keep("session", id);
+            assert_eq!(all.take("session", prompt).as_deref(), expected, "{id:?} {prompt}");
+        }
     }
 
     #[test]

@@ -9,7 +9,6 @@ pub mod auto;
 mod cancel;
 mod claude;
 mod http;
-pub mod identity;
 mod openai;
 pub mod policy;
 mod prices;
@@ -60,7 +59,7 @@ pub struct Request {
     pub text: String,
     /// The constant last block.
     pub closing: String,
-    /// The agent session to continue, as `identity::resumable` allows; `None` starts a new one.
+    /// The agent session to continue; `None` starts a new one.
     pub resume: Option<String>,
     pub model: String,
     pub limits: Limits,
