@@ -149,7 +149,7 @@ pub(crate) fn check_file(path: &Path) -> Result<()> {
     match header.as_slice() {
         [] => unusable("it is empty"),
         MAGIC => Ok(()),
-        _ => unusable("it is no database"),
+        _ => unusable("it is not a database"),
     }
 }
 
@@ -265,7 +265,9 @@ mod tests {
         let (dir, path) = made("create table other (id integer)");
         let error = Upstream::open(&path).unwrap_err().to_string();
         assert!(error.contains("no table `sdk_sessions`"), "{error}");
-        for (bytes, why) in [(&b""[..], "it is empty"), (b"SQLite format 2", "it is no database")] {
+        for (bytes, why) in
+            [(&b""[..], "it is empty"), (b"SQLite format 2", "it is not a database")]
+        {
             fs::write(&path, bytes).unwrap();
             let error = Upstream::open(&path).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");

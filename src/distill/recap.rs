@@ -147,7 +147,7 @@ mod tests {
         extend(&mut recap, &read_reply(text, &kinds), 7);
         let digest = digest(&before(&recap, 8)).unwrap();
         assert_eq!(digest, "- bugfix: a b\n- bugfix: c\n- summary: d");
-        assert_eq!(rows(&before(&recap, 8)).len(), 2, "a summary is no observation");
+        assert_eq!(rows(&before(&recap, 8)).len(), 2, "a summary is not an observation");
     }
 
     #[test]

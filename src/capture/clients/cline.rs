@@ -109,7 +109,7 @@ fn tool_use(used: &mut ToolUse<'_>) {
         used.tool = format!("mcp__{server}__{tool}").into();
         return;
     }
-    // Of one result there is no list.
+    // A single result is not in a list.
     let results = match &output {
         Value::Array(results) => &results[..],
         Value::Object(_) => std::slice::from_ref(&output),

@@ -147,7 +147,7 @@ fn what_was_marked_wrong_is_refused_when_it_is_distilled_again() {
     revise(&mut scene, named(reply, 1), Revision::Restored);
     scene.finish(1, true);
     assert_eq!(state(&scene.fold()), "3 redis is needed | 4 Redis needed | 5 new");
-    // The same words about other events are no repetition.
+    // The same words about other events do not repeat it.
     revise(&mut scene, named(reply, 1), wrong("never was"));
     let later = scene.tool("Bash", "{}");
     scene.reply(&[later], &titled("Redis is needed"));

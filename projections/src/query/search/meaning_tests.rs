@@ -74,7 +74,7 @@ fn what_shares_no_word_is_found_by_meaning_and_counted_apart() {
     assert_eq!(ids(&store.search(&search).unwrap()), [4, 2]);
     let meaning = Cosines(vec![Some(0.84), Some(0.52), Some(0.51), Some(0.8)]);
     let found = store.search_by(&search, Some(&meaning)).unwrap();
-    assert_eq!(ids(&found), [4, 1, 2], "what is no nearer than usual is left out");
+    assert_eq!(ids(&found), [4, 1, 2], "memories no nearer than usual are left out");
     assert_eq!((found.matched, found.near, found.is_by_meaning), (2, 1, true));
     let here = Search { project: Some("/p".into()), ..search.clone() };
     assert_eq!(ids(&store.search_by(&here, Some(&meaning)).unwrap()), [1, 2]);
