@@ -1,4 +1,4 @@
-//! Turns that were interrupted: begun, and never told about.
+//! Interrupted turns: started, without a final message.
 
 use super::observations::{FACTS_MAX, file_facts};
 use super::parsed_turn::ParsedTurn;

@@ -44,7 +44,7 @@ pub(super) struct FileChange {
 /// What a file is, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// Code that is no test.
+    /// Code that is not a test.
     Source,
     /// Tests.
     Test,

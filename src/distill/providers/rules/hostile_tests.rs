@@ -1,4 +1,4 @@
-//! Turns nobody meant: any JSON, any text, any size.
+//! Hostile turns: any JSON, any text, any size.
 
 use claude_mem_projections::xml::{Verdict, read_reply};
 use proptest::prelude::*;

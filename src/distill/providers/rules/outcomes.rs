@@ -44,7 +44,7 @@ pub(super) fn fault(output: &str) -> Option<Fault> {
     })
 }
 
-/// Said by build tools about errors they have already printed.
+/// Printed by build tools after errors that they already listed.
 const ECHOES: &str = "error: could not compile|error: test failed|error: aborting|error: process didn't exit|\
     error: recipe|error: script|error command failed|error: 1 target failed|\
     error: build failed|failures:|error: failed with exit code";
@@ -78,7 +78,7 @@ const COMPILERS: &str = "panicked at| error ts|: error:|- error ts";
 const COMPLAINTS: &str = "command not found|no such file|permission denied|cannot find|can't find|\
     undefined reference|connection refused|already in use|timed out|no module";
 
-/// Said where a command was not even begun: by shells, by programs about their arguments, by
+/// Printed if a command did not even start: by shells, by programs about their arguments, by
 /// servers about who asks.
 const REFUSALS: &str = "command not found|: not found|no such file or directory|unrecognized subcommand|\
     unknown command|unknown option|unknown flag|unknown shorthand|unrecognized option|unrecognized argument|\

@@ -62,7 +62,7 @@ impl<'t> ParsedTurn<'t> {
     }
 }
 
-/// A shorter last message may only close what was said before.
+/// A shorter last message may only conclude an earlier one.
 const CLOSING_CHARS_MAX: usize = 80;
 
 /// Words before the last tool that are as long as this are an answer.

@@ -140,7 +140,7 @@ const PLANS_WIDE: &str = "让我|我来|我先|接下来|我重新|现在我|で
 const GUESSES: &str =
     " maybe | perhaps | might be | could be | probably | likely | let me check | not sure ";
 
-/// What the assistant cannot do now is no property of the project.
+/// What the assistant cannot do now is not a property of the project.
 const INABILITIES: &str = " i cannot | i can't | i can not | i don't have | i do not have | i'm unable | i am unable | unfortunately , i ";
 
 /// Causes, and what is needed for something to work.

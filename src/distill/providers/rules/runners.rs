@@ -61,14 +61,14 @@ const RUNNERS: &[fn(&str) -> Option<Total>] = &[
     flutter,
 ];
 
-/// A longer line is no total.
+/// A longer line is not a total.
 const LINE_BYTES_MAX: usize = 240;
 
 /// The total in an output, if a runner reported one about any test.
 pub(super) fn total<'o>(lines: impl Iterator<Item = &'o str>) -> Option<Counts> {
-    // Which runner spoke last, and what it said so far.
+    // The runner that printed last, and its totals so far.
     let mut last: Option<usize> = None;
-    let mut said = [(Counts::default(), false); RUNNERS.len()];
+    let mut totals = [(Counts::default(), false); RUNNERS.len()];
     for line in lines {
         let line = line.trim();
         let is_likely = line.len() < LINE_BYTES_MAX
@@ -77,7 +77,7 @@ pub(super) fn total<'o>(lines: impl Iterator<Item = &'o str>) -> Option<Counts> 
             continue;
         }
         let Some((at, total)) = read_line(line) else { continue };
-        let (counts, has_parts) = &mut said[at];
+        let (counts, has_parts) = &mut totals[at];
         match total {
             // Of two libraries in one run, one has no tests.
             Total::Whole(Counts { passed: 0, failed: 0 }) => {}
@@ -100,7 +100,7 @@ pub(super) fn total<'o>(lines: impl Iterator<Item = &'o str>) -> Option<Counts> 
             last = Some(at);
         }
     }
-    last.map(|at| said[at].0).filter(|counts| counts.passed + counts.failed > 0)
+    last.map(|at| totals[at].0).filter(|counts| counts.passed + counts.failed > 0)
 }
 
 /// What the first runner that knows the line reads from it, and which one that is.
@@ -331,7 +331,7 @@ fn rspec_exunit_and_minitest(line: &str) -> Option<Total> {
             _ => return None,
         }
     }
-    // `4 errors` alone is said by other runners, after their total.
+    // `4 errors` alone is printed by other runners, after their total.
     (is_known && has_tests).then(|| whole(all.saturating_sub(failed), failed))
 }
 

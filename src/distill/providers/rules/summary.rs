@@ -14,7 +14,7 @@ const LINES_MAX: usize = 10;
 /// A shorter message alone is not worth a summary.
 const ANSWER_CHARS_MIN: usize = 80;
 
-/// Sums up a turn; `None` if no tool was used and little was said.
+/// Sums up a turn; `None` if no tool was used and the answer is short.
 pub(super) fn of(parsed: &ParsedTurn<'_>) -> Option<Summary> {
     if !is_worth_it(parsed) {
         return None;

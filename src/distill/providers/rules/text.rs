@@ -111,7 +111,7 @@ pub(super) fn fitting_title(sentence: &str) -> Option<String> {
     Some(without_loose_end(&sentence[..end]))
 }
 
-/// Labels before what is said: `Fix:`, `Problem:`, `Bug 1 —`.
+/// Labels before a statement: `Fix:`, `Problem:`, `Bug 1 —`.
 const LABELS: &str = "fix|fixed|problem|bug|issue|root cause|cause|summary|result|done|finding|note|change|changes|step|\
     what changed|what i did|tl;dr|short answer|answer|update|важно|итог|özet|sonuç|总结|结论";
 
@@ -219,7 +219,7 @@ pub(super) fn relative<'p>(path: &'p str, cwd: &str) -> &'p str {
     if cwd.is_empty() || !is_inside { path } else { &path[cwd.len() + 1..] }
 }
 
-/// Adds what is not there yet, up to `items_max`.
+/// Adds an item that is not in the list yet, up to `items_max`.
 pub(super) fn add(list: &mut Vec<String>, item: impl Into<String>, items_max: usize) {
     let item = item.into();
     if !item.is_empty() && list.len() < items_max && !list.contains(&item) {
