@@ -6,15 +6,18 @@ use serde_json::{Map, Value, json};
 
 use claude_mem_capture::{
     CODEX, Client,
-    clients::config::{Extra, HooksForm, ServerForm},
+    clients::{
+        Registration,
+        config::{Extra, HooksForm, ServerForm},
+    },
 };
 use claude_mem_core::{
     NAME, environment::Environment, failure::Failure, json_edit::Document, user_file::Readers,
 };
 
 use crate::{
-    add_groups, add_server_entry, codex_trust, command_line, grouped, manifest::TextChange, object,
-    quoted_for_shell, remove_hooks, remove_server, toml_file::TomlFile, unexpected,
+    add_groups, add_server_entry, codex_trust, command_line, grouped, manifest::TextChange,
+    quoted_for_shell, remove_hooks, remove_server, toml_file::TomlFile,
 };
 
 /// The variable of our data directory, for clients that give an MCP server no environment.
@@ -78,9 +81,12 @@ impl Place<'_> {
                 add_groups(&mut document, groups)?;
                 documents.push(("hooks", document));
             }
-            HooksForm::Entries { .. } => {
+            HooksForm::Entries { timeout, has_version, extra, .. } => {
                 let mut document = Document::open(&file)?;
-                self.add_entries(&mut document, &shell_program)?;
+                if *has_version && document.get("version").is_null() {
+                    document.set("version", &json!(1));
+                }
+                add_groups(&mut document, self.entries(&shell_program, *timeout, extra))?;
                 documents.push(("hooks", document));
             }
             HooksForm::Tables { .. } => {
@@ -123,29 +129,21 @@ impl Place<'_> {
         Ok(plan)
     }
 
-    fn add_entries(&self, document: &mut Document, program: &str) -> Result<(), Failure> {
-        let HooksForm::Entries { timeout, has_version, extra, .. } = &self.client.config.hooks
-        else {
-            return Ok(());
-        };
-        remove_hooks(document);
-        if *has_version && document.get("version").is_null() {
-            document.set("version", &json!(1));
-        }
-        let mut events = object(document, "hooks")?;
-        for hook in self.client.hooks {
+    /// The client's hooks as entries of their events.
+    fn entries(
+        &self,
+        program: &str,
+        timeout: Option<&str>,
+        extra: &[(&str, Extra)],
+    ) -> Map<String, Value> {
+        let entry = |hook: &Registration| {
             let mut entry = Map::new();
             add_extra(&mut entry, extra);
             entry.insert("command".into(), command_line(program, self.client, hook).into());
             entry.extend(timeout.map(|name| (name.to_owned(), hook.timeout_seconds.into())));
-            let list = events.entry(hook.event).or_insert_with(|| json!([]));
-            let Some(list) = list.as_array_mut() else {
-                return Err(unexpected(document, &format!("hooks.{}", hook.event), "an array"));
-            };
-            list.push(Value::Object(entry));
-        }
-        document.set("hooks", &Value::Object(events));
-        Ok(())
+            (hook.event.to_owned(), json!([entry]))
+        };
+        self.client.hooks.iter().map(entry).collect()
     }
 
     fn add_server(

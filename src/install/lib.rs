@@ -138,7 +138,7 @@ pub fn add_hooks(
     add_groups(settings, hooks(program, version))
 }
 
-/// Adds groups of hooks, each to its event.
+/// Adds groups of hooks, or hooks that are in no group, each to its event.
 fn add_groups(settings: &mut Document, wanted: Map<String, Value>) -> Result<(), Failure> {
     let mut registered = object(settings, "hooks")?;
     let before = registered.clone();

@@ -144,3 +144,31 @@ fn a_path_means_itself_to_the_shell() {
         .unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), r#"/a b/$HOME/`x`/"q"\/claude-mem"#);
 }
+
+#[test]
+fn hooks_that_are_in_no_group_are_registered_once_and_keep_their_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let environment = claude_mem_core::environment::Environment::fixed(&[]);
+    for (name, place, before) in [
+        (
+            "cursor",
+            ".cursor",
+            "{\"version\": 1, \"hooks\": {\"stop\": [{\"command\": \"say\"}]}}\n",
+        ),
+        ("windsurf", ".codeium/windsurf", "{\n  \"hooks\": {} // none yet\n}"),
+    ] {
+        let client = claude_mem_capture::clients::find(name).unwrap();
+        let file = dir.path().join(place).join("hooks.json");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let home = Some(dir.path());
+        let place = client_config::Place { client, environment: &environment, home };
+        let planned = |text: &str, program: &str| {
+            fs::write(&file, text).unwrap();
+            place.plan(program, false).unwrap().changes.swap_remove(0).1
+        };
+        let once = planned(before, "/opt/claude-mem").text;
+        assert!(!planned(&once, "/opt/claude-mem").is_changed(), "{once}");
+        let moved = planned(&once, "/new/claude-mem").text;
+        assert_eq!(moved, once.replace("/opt/", "/new/"));
+    }
+}

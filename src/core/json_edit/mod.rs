@@ -1,10 +1,9 @@
 //! Edits one member of another program's JSON file and keeps every other byte.
 //!
-//! A parser would not write numbers and the order of keys back as they were. So only the outermost
-//! object is parsed; its members stay text. In a file with comments, which some programs allow, the
-//! text itself is changed (`commented.rs`).
+//! Files may have comments, which some programs allow. They stay, as white space and the form of
+//! numbers do (`json_text.rs`).
 
-mod commented;
+mod json_text;
 
 use std::{
     fmt, io,
@@ -16,11 +15,7 @@ use crate::{
     user_file::{self, Readers},
 };
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::{
-    Value,
-    value::{RawValue, to_raw_value},
-};
+use serde_json::{Map, Value};
 
 /// The byte order mark that editors on Windows write.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
@@ -49,10 +44,9 @@ impl fmt::Display for Unusable {
 pub struct Document {
     file: PathBuf,
     original: Option<String>,
-    members: Vec<(String, Box<RawValue>)>,
-    indent: Option<String>,
-    /// The text with all changes, if it has comments.
-    commented: Option<String>,
+    members: Map<String, Value>,
+    /// The text with all changes, without a byte order mark.
+    text: String,
     is_changed: bool,
 }
 
@@ -60,18 +54,19 @@ impl Document {
     /// Reads the file. A missing or empty file is an empty object.
     pub fn open(file: &Path) -> Result<Self, Unusable> {
         let original = read(file)?;
-        let text = original.as_deref().unwrap_or_default().trim_start_matches(BYTE_ORDER_MARK);
-        let mut commented = None;
-        let members = match parse(file, text) {
-            _ if text.trim().is_empty() => Vec::new(),
-            Ok(members) => members,
+        let text = original.as_deref().unwrap_or("\n").trim_start_matches(BYTE_ORDER_MARK);
+        let text = match text.trim() {
+            "" => format!("{{}}{}", if text.ends_with('\n') { "\n" } else { "" }),
+            _ => text.to_owned(),
+        };
+        let members = match json_text::parse(&text) {
+            Ok(Value::Object(members)) => members,
+            Ok(_) => return Err(Unusable::new(file, "it is not a JSON object")),
             Err(error) => {
-                commented = Some(text.to_owned());
-                parse(file, &commented::blanked(text)).map_err(|_| error)?
+                return Err(Unusable::new(file, format_args!("it is not valid JSON ({error})")));
             }
         };
-        let indent = indent(text);
-        Ok(Self { file: file.into(), original, members, indent, commented, is_changed: false })
+        Ok(Self { file: file.into(), original, members, text, is_changed: false })
     }
 
     /// The path of the file.
@@ -91,7 +86,7 @@ impl Document {
 
     /// The names of its members.
     pub fn members(&self) -> Vec<&str> {
-        self.members.iter().map(|(name, _)| name.as_str()).collect()
+        self.members.keys().map(String::as_str).collect()
     }
 
     /// Whether saving would write anything.
@@ -101,54 +96,27 @@ impl Document {
 
     /// A member's value, or null.
     pub fn get(&self, key: &str) -> Value {
-        let found = self.members.iter().rfind(|(name, _)| name == key);
-        found.and_then(|(_, raw)| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+        self.members.get(key).cloned().unwrap_or_default()
     }
 
-    /// Replaces a member in place, or appends it. Null removes it.
+    /// Changes a member where it differs, or appends it. Null removes it.
     pub fn set(&mut self, key: &str, value: &Value) {
         if self.get(key) == *value {
             return;
         }
         self.is_changed = true;
-        if let Some(text) = self.commented.take() {
-            let rendered = (!value.is_null()).then(|| self.rendered(value));
-            let rendered = rendered.as_deref().map(RawValue::get);
-            let indent = self.indent.as_deref();
-            self.commented = Some(commented::set(&text, key, rendered, indent));
-        }
+        self.text = json_text::set(&self.text, &self.members, key, value);
         if value.is_null() {
-            self.members.retain(|(name, _)| name != key);
-            return;
-        }
-        let raw = self.rendered(value);
-        match self.members.iter_mut().rfind(|(name, _)| name == key) {
-            Some((_, existing)) => *existing = raw,
-            None => self.members.push((key.into(), raw)),
+            self.members.shift_remove(key);
+        } else {
+            self.members.insert(key.into(), value.clone());
         }
     }
 
     /// The file's text as it would be written.
     pub fn text(&self) -> String {
-        let (before, between, colon, after) = match &self.indent {
-            Some(indent) => (format!("\n{indent}"), format!(",\n{indent}"), ": ", "\n"),
-            None => (String::new(), ",".into(), ":", ""),
-        };
-        let members: Vec<String> = self
-            .members
-            .iter()
-            .map(|(key, raw)| format!("{}{colon}{}", Value::from(key.as_str()), raw.get()))
-            .collect();
-        let original = self.original.as_deref().unwrap_or("\n");
-        let mark = if original.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK } else { "" };
-        if let Some(text) = &self.commented {
-            return format!("{mark}{text}");
-        }
-        let end = if original.ends_with('\n') { "\n" } else { "" };
-        if members.is_empty() {
-            return format!("{mark}{{}}{end}");
-        }
-        format!("{mark}{{{before}{}{after}}}{end}", members.join(&between))
+        let has_mark = self.original.as_ref().is_some_and(|it| it.starts_with(BYTE_ORDER_MARK));
+        format!("{}{}", if has_mark { BYTE_ORDER_MARK } else { "" }, self.text)
     }
 
     /// Replaces the file if anything changed. Creates its directory if necessary.
@@ -161,16 +129,6 @@ impl Document {
             .and_then(|()| user_file::write(&self.file, self.text().as_bytes(), Readers::Owner))
             .map_err(|error| Unusable::new(&self.file, error))
     }
-
-    /// Indents a value like the members of the file.
-    fn rendered(&self, value: &Value) -> Box<RawValue> {
-        let text = match &self.indent {
-            None => value.to_string(),
-            Some(indent) => pretty(value, indent).replace('\n', &format!("\n{indent}")),
-        };
-        RawValue::from_string(text)
-            .unwrap_or_else(|_| to_raw_value(value).expect("a JSON value is valid JSON"))
-    }
 }
 
 fn read(file: &Path) -> Result<Option<String>, Unusable> {
@@ -178,62 +136,6 @@ fn read(file: &Path) -> Result<Option<String>, Unusable> {
         Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|error| Unusable::new(file, error)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Unusable::new(file, error)),
-    }
-}
-
-fn parse(file: &Path, text: &str) -> Result<Vec<(String, Box<RawValue>)>, Unusable> {
-    match serde_json::from_str::<Members>(text) {
-        Ok(Members(members)) => Ok(members),
-        Err(_) if serde_json::from_str::<Value>(text).is_ok() => {
-            Err(Unusable::new(file, "it is not a JSON object"))
-        }
-        Err(error) => Err(Unusable::new(file, format_args!("it is not valid JSON ({error})"))),
-    }
-}
-
-/// The white space before the first member; `None` for a file written on one line.
-fn indent(text: &str) -> Option<String> {
-    let text = text.trim();
-    let Some(inside) = text.strip_prefix('{') else { return Some("  ".into()) };
-    let first = inside.trim_start_matches(['\r', ' ']).strip_prefix('\n');
-    match first {
-        Some(line) => {
-            let white = &line[..line.len() - line.trim_start_matches([' ', '\t']).len()];
-            Some(if white.is_empty() { "  ".into() } else { white.into() })
-        }
-        None if text == "{}" => Some("  ".into()),
-        None => None,
-    }
-}
-
-fn pretty(value: &Value, indent: &str) -> String {
-    let formatter = serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());
-    let mut bytes = Vec::new();
-    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
-    serde::Serialize::serialize(value, &mut serializer).expect("a JSON value can be written");
-    String::from_utf8(bytes).expect("JSON is UTF-8")
-}
-
-/// The members of an object in their order.
-struct Members(Vec<(String, Box<RawValue>)>);
-
-impl<'de> Deserialize<'de> for Members {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Collect;
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Members;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(Collect)
     }
 }
 

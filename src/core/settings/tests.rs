@@ -146,7 +146,7 @@ fn a_value_in_the_old_nesting_can_be_taken_back() {
     assert_eq!(case.load().get(&MODEL), "a");
     keep(&case.paths(), &MODEL, None).unwrap();
     assert_eq!(case.load().find(&MODEL).1, Source::Default);
-    assert_eq!(case.read("settings.json"), r#"{"env":{"other":1}}"#);
+    assert_eq!(case.read("settings.json"), r#"{"env": {"other": 1}}"#);
 }
 
 #[test]
