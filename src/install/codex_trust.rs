@@ -48,8 +48,9 @@ pub(crate) fn approve(hooks: &Document, config: &mut TomlFile) -> Result<(), Unu
 pub(crate) fn forget(hooks: &Document, config: &mut TomlFile) {
     let Some(Item::Table(of_hooks)) = config.document().get_mut("hooks") else { return };
     let Some(state) = of_hooks.get_mut("state").and_then(Item::as_table_like_mut) else { return };
-    for approval in approvals(hooks) {
-        state.remove(&approval.place);
+    let removed = approvals(hooks).into_iter().filter_map(|it| state.remove(&it.place)).count();
+    if removed == 0 {
+        return;
     }
     if state.is_empty() {
         of_hooks.remove("state");

@@ -85,7 +85,7 @@ pub const MCP_ONLY: &[McpOnly] = &[
     McpOnly {
         name: "goose",
         title: "Goose",
-        is_tested: false,
+        is_tested: true,
         servers: Servers::Yaml {
             dir: Dir::of_home(".config/goose"),
             file: "config.yaml",

@@ -78,6 +78,10 @@ impl YamlFile {
             self.lines.splice(at..end, indented(&wanted, indent));
             return Ok(());
         }
+        if self.lines.iter().skip_while(|line| is_blank(line)).skip(1).any(|line| is_mark(line)) {
+            let file = self.change.file.display();
+            return Err(by_hand(format!("{file} has more than one document"), key, &wanted));
+        }
         let Some(at) = self.key_line(key) else {
             if let Some(last) = self.lines.last_mut().filter(|line| !line.ends_with('\n')) {
                 last.push('\n');
@@ -88,14 +92,14 @@ impl YamlFile {
         };
         match value_of(&self.lines[at], key) {
             "" => {}
-            "[]" | "{}" => self.lines[at] = format!("{key}:\n"),
+            "[]" | "{}" | "null" | "~" => self.lines[at] = format!("{key}:\n"),
             _ => {
-                return Err(Failure::new(format!(
-                    "`{key}` in {} is written in one line",
-                    self.change.file.display()
-                ))
-                .meaning("nothing was changed")
-                .remedy(format!("add this below it by hand:\n{}", indented(&wanted, 2).concat())));
+                let file = self.change.file.display();
+                return Err(by_hand(
+                    format!("`{key}` in {file} is written in one line"),
+                    key,
+                    &wanted,
+                ));
             }
         }
         if !self.lines[at].ends_with('\n') {
@@ -132,9 +136,7 @@ impl YamlFile {
     }
 
     fn key_line(&self, key: &str) -> Option<usize> {
-        self.lines
-            .iter()
-            .position(|line| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':')))
+        self.lines.iter().position(|line| rest_of(line, key).is_some())
     }
 
     /// The lines of the entry with our name.
@@ -172,10 +174,32 @@ fn is_blank(line: &str) -> bool {
     line.trim().is_empty() || line.trim_start().starts_with('#')
 }
 
-/// The text after the key in its line, without a comment.
+/// Whether a line starts or ends a document.
+fn is_mark(line: &str) -> bool {
+    line.trim_end() == "..." || line.trim_end() == "---" || line.starts_with("--- ")
+}
+
+/// The text after a top-level key in its line; `None` if the line has another key.
+fn rest_of<'l>(line: &'l str, key: &str) -> Option<&'l str> {
+    let line = line.trim_start_matches('\u{feff}');
+    let names = [key.to_owned(), format!("\"{key}\""), format!("'{key}'")];
+    let rest = names.iter().find_map(|name| line.strip_prefix(name.as_str()))?;
+    rest.trim_start()
+        .strip_prefix(':')
+        .filter(|rest| rest.is_empty() || rest.starts_with([' ', '\r', '\n']))
+}
+
+/// The value in the line of a key, without a comment.
 fn value_of<'l>(line: &'l str, key: &str) -> &'l str {
-    let rest = line.get(key.len() + 1..).unwrap_or_default();
+    let rest = rest_of(line, key).unwrap_or_default();
     rest.split(" #").next().unwrap_or_default().trim()
+}
+
+fn by_hand(problem: String, key: &str, wanted: &[String]) -> Failure {
+    let entry = indented(wanted, 2).concat();
+    Failure::new(problem)
+        .meaning("nothing was changed")
+        .remedy(format!("add this below `{key}` by hand:\n{entry}"))
 }
 
 #[cfg(test)]
@@ -222,8 +246,15 @@ mod tests {
         let (added, removed) = there_and_back(before, YamlForm::Member);
         assert!(added.contains("\n  claude-mem:\n    name: claude-mem\n    cmd: \"/b/"), "{added}");
         assert_eq!(removed, before);
-        let (added, _) = there_and_back("servers: [] # none\n", YamlForm::Item);
-        assert!(added.starts_with("servers:\n  - name: claude-mem\n"), "{added}");
+        for none in ["servers: [] # none\n", "servers: null\n", "servers: ~\n"] {
+            let (added, _) = there_and_back(none, YamlForm::Item);
+            assert!(added.starts_with("servers:\n  - name: claude-mem\n"), "{added}");
+        }
+        for quoted in ["\"servers\":\n  - name: o\n", "\u{feff}'servers' :\n  - name: o\n"] {
+            let (added, removed) = there_and_back(quoted, YamlForm::Item);
+            assert_eq!(added.matches("servers").count(), 1, "{added}");
+            assert_eq!(removed, quoted);
+        }
     }
 
     #[test]
@@ -232,6 +263,8 @@ mod tests {
         let file = dir.path().join("config.yaml");
         for text in [
             "servers: [{name: other}]\n",
+            "---\nname: mine\n...\n",
+            "name: mine\n---\nname: two\n",
             "servers:\n  - name: claude-mem\n    command: /b/other\n",
         ] {
             fs::write(&file, text).unwrap();
