@@ -139,6 +139,8 @@ fn memory_comes_in_the_form_and_with_the_tool_names_of_each_client() {
         let text = output["additionalContext"].as_str().unwrap();
         let tool = format!("`{}search`", find(client).unwrap().tool_prefix);
         assert!(text.contains(NOTE) && text.contains(&tool), "{client}: {text}");
+        let has_tags = text.contains('<');
+        assert_eq!(has_tags, !["gemini", "antigravity"].contains(&client), "{client}: {text}");
         let known = ["hookSpecificOutput", "systemMessage"];
         assert!(answer.as_object().unwrap().keys().all(|key| known.contains(&&**key)), "{answer}");
     }
@@ -298,6 +300,44 @@ fn what_the_user_changed_meanwhile_stays_and_our_entries_go() {
     assert_eq!(sandbox.read(".qwen/settings.json"), qwen.replace("// best", "// better"));
     let hooks: Value = serde_json::from_str(&sandbox.read(".cursor/hooks.json")).unwrap();
     assert_eq!(hooks, json!({"version": 1, "hooks": {"stop": [{"command": "say stop"}]}}));
+}
+
+#[test]
+fn comments_numbers_and_line_ends_around_our_entries_stay() {
+    const SETTINGS: &str = "{\r\n  \"hooks\": { // all of them\r\n    \"SessionStart\": [\r\n      // the first\r\n      \
+        { \"hooks\": [ { \"type\": \"command\", \"command\": \"say hi\" } ] } // mine\r\n    ],\r\n  },\r\n  \
+        \"mcpServers\": {\r\n    \"other\": { \"command\": \"x\", \"timeout\": 1.50 }, // keep\r\n  },\r\n}\r\n";
+    let sandbox = Sandbox::new();
+    sandbox.write(".gemini/settings.json", SETTINGS);
+    sandbox.run(&["install", "--client", "gemini"]).ok();
+    let installed = sandbox.read(".gemini/settings.json");
+    for line in SETTINGS.lines().map(str::trim).filter(|line| line.len() > 2) {
+        // A comma follows what was last.
+        let line = line.trim_end_matches(" // mine");
+        assert!(installed.contains(line), "{line} is not in {installed}");
+    }
+    assert!(!installed.replace("\r\n", "").contains('\n'), "{installed:?}");
+    let changed = |text: &str| text.replace("\"x\"", "\"y\"");
+    sandbox.write(".gemini/settings.json", &changed(&installed));
+    sandbox.run(&["uninstall"]).ok();
+    assert_eq!(sandbox.read(".gemini/settings.json"), changed(SETTINGS));
+}
+
+#[test]
+fn configuration_directories_follow_the_variables_of_the_system() {
+    let sandbox = Sandbox::new();
+    let config = sandbox.home().join("conf");
+    sandbox.write("conf/opencode/opencode.json", "{}\n");
+    let variables = [("XDG_CONFIG_HOME", config.to_str().unwrap())];
+    let listed = sandbox.run_with(&["install", "--list"], &variables, "").ok();
+    let row = listed.lines().find(|line| line.contains("opencode")).unwrap();
+    assert!(row.contains("found"), "{row}");
+    sandbox.run_with(&["install", "--client", "opencode"], &variables, "").ok();
+    assert!(sandbox.home().join("conf/opencode/plugins/claude-mem.js").is_file());
+    assert!(sandbox.read("conf/opencode/opencode.json").contains("\"mcp\""));
+    assert!(!sandbox.home().join(".config").exists());
+    sandbox.run_with(&["uninstall"], &variables, "").ok();
+    assert_eq!(sandbox.read("conf/opencode/opencode.json"), "{}\n");
 }
 
 #[test]

@@ -43,6 +43,7 @@ mod mcp;
 mod model;
 mod notes;
 mod one_memory;
+mod opencode;
 mod output_files;
 mod oversized;
 mod past;

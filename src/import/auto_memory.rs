@@ -53,9 +53,16 @@ pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), 
         };
         let envelope = envelope(CLAUDE_CODE.name, "", project);
         for file in notes {
-            let Ok(note) = Note::read(&file) else {
-                sink.report.damage.push(format!("{}: it cannot be read", file.display()));
-                continue;
+            let note = match Note::read(&file) {
+                Ok(Some(note)) => note,
+                Ok(None) => {
+                    sink.leave_out("notes that are too long");
+                    continue;
+                }
+                Err(error) => {
+                    sink.report.damage.push(format!("{}: {error}", file.display()));
+                    continue;
+                }
             };
             let place = format!("{name}/{}", note.file);
             let text = redact_text(&note.text, home.policy).text;
@@ -98,10 +105,14 @@ struct Note {
 }
 
 impl Note {
-    fn read(path: &Path) -> io::Result<Self> {
+    /// `None` if the file is too long.
+    fn read(path: &Path) -> io::Result<Option<Self>> {
         let metadata = fs::metadata(path)?;
-        if !metadata.is_file() || metadata.len() > BYTES_MAX {
-            return Err(io::ErrorKind::InvalidInput.into());
+        if !metadata.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+        }
+        if metadata.len() > BYTES_MAX {
+            return Ok(None);
         }
         let written = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
         let text = String::from_utf8_lossy(&fs::read(path)?).into_owned();
@@ -109,12 +120,12 @@ impl Note {
         let (head, body) = front_matter(&text);
         let described = head.lines().find_map(|line| line.strip_prefix("description:"));
         let title = described.map(|text| text.trim().trim_matches(['"', '\'']).to_owned());
-        Ok(Self {
+        Ok(Some(Self {
             title: title.filter(|title| !title.is_empty()).unwrap_or_else(|| file.clone()),
             text: body.trim().to_owned(),
             time_us: u64::try_from(written.as_micros()).unwrap_or(0),
             file,
-        })
+        }))
     }
 }
 

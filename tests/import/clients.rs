@@ -419,9 +419,11 @@ fn notes_of_claude_code_are_imported_marked_renewed_and_not_given_back_to_it() {
     };
     note(8080);
     sandbox.write(".claude/projects/-gone/memory/MEMORY.md", "of an unknown folder\n");
+    sandbox.write(&format!("{place}/dump.md"), &"x".repeat(300 << 10));
     let found = import(&sandbox, &["--from", "auto-memory"]);
     assert_eq!(added(&found), 2, "{found}");
-    assert_eq!(found["left_out"], json!({"notes of a folder that is unknown": 1}));
+    let left_out = json!({"notes of a folder that is unknown": 1, "notes that are too long": 1});
+    assert_eq!(found["left_out"], left_out);
     assert_eq!(added(&import(&sandbox, &["--from", "auto-memory"])), 0);
     note(9090);
     let found = import(&sandbox, &["--from", "auto-memory"]);

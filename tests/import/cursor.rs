@@ -61,6 +61,11 @@ fn prompts_and_answers_of_cursor_are_imported_once_with_the_time_of_the_file() {
         assert!(event["time"].as_str().unwrap().starts_with("2026-03-01T11:59:59"), "{event}");
     }
     assert_eq!(added(&import(&sandbox, &["--from", "cursor"])), 0);
+    // The command-line client has no folder for each session.
+    let place = folder(shop.to_str().unwrap());
+    let flat = format!(".cursor/projects/{place}/agent-transcripts/past-3.jsonl");
+    sandbox.write(&flat, &lines(&rows));
+    assert_eq!(added(&import(&sandbox, &["--from", "cursor"])), expected.len() as u64);
     // The session continued, at an unknown time: the imported part is unchanged.
     File::options().write(true).open(&file).unwrap().set_modified(Timestamp::now().into()).unwrap();
     assert_eq!(added(&import(&sandbox, &["--from", "cursor"])), 0);

@@ -145,7 +145,11 @@ fn describe(envelope: &Envelope, event: &Event) -> String {
             format!("ToolUsed{agent} {} {input} {failed} {:?}", it.tool, clip(result))
         }
         Event::SummaryRequested(it) => {
-            format!("SummaryRequested {:?} {:?}", it.scope, it.last_assistant_message)
+            let prompt = match &*it.last_user_message {
+                "" => String::new(),
+                prompt => format!(" to {prompt:?}"),
+            };
+            format!("SummaryRequested {:?} {:?}{prompt}", it.scope, it.last_assistant_message)
         }
         Event::SessionEnded(it) => format!("SessionEnded {}", it.reason),
         Event::InputUnreadable(it) => format!("InputUnreadable {}", it.error),

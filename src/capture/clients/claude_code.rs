@@ -150,10 +150,19 @@ pub(super) fn parse_relative<'a>(
     expected: Option<IncomingKind>,
 ) -> Result<Incoming<'a>, Skip> {
     let name = payload.text("hook_event_name");
-    if IGNORED.contains(&&*name) {
+    parse_relative_event(payload, &name, expected)
+}
+
+/// The same for an event of this name.
+pub(super) fn parse_relative_event<'a>(
+    payload: &mut Payload<'a>,
+    name: &str,
+    expected: Option<IncomingKind>,
+) -> Result<Incoming<'a>, Skip> {
+    if IGNORED.contains(&name) {
         return Err(Skip::NotForUs);
     }
-    parse_event(payload, &name, expected)
+    parse_event(payload, name, expected)
 }
 
 /// Parses an event of another client that has these hooks, and its own names of tools. The field `unused` is not
@@ -173,7 +182,7 @@ pub(super) fn parse_with_tools<'a>(
 }
 
 /// Parses an event of this name; the expected one counts if it is empty.
-pub(super) fn parse_event<'a>(
+fn parse_event<'a>(
     payload: &mut Payload<'a>,
     name: &str,
     expected: Option<IncomingKind>,

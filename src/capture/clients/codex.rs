@@ -11,7 +11,9 @@ use super::{
     BASE, Client, ContextMax, Registration, claude_code,
     config::{Config, Dir, HooksForm, ServerFile, ServerForm, TimeoutUnit},
     evidence::Evidence,
-    for_all_tools, for_event, normalize,
+    for_all_tools, for_event,
+    json_values::{items, joined, string},
+    normalize,
     past::{PastBegin, PastForm, PastSessions},
     respond,
 };
@@ -135,16 +137,10 @@ fn exit_code(line: &[u8], tool_use_id: &str) -> Option<i64> {
 const ADDED: &[&str] =
     &["<environment_context>", "<user_instructions>", "<hook_prompt", "# AGENTS.md"];
 
-fn text(item: &Value) -> String {
-    let parts = item["content"].as_array().into_iter().flatten();
-    let texts: Vec<&str> = parts.filter_map(|part| part["text"].as_str()).collect();
-    texts.join("\n")
-}
-
 fn transcript_line(line: &[u8], _: StopScope) -> Option<Message> {
     let row = Row::read(line)?;
     let item = row.item().filter(|item| item["type"] == "message")?;
-    let text = text(item);
+    let text = joined(items(&item["content"]));
     let speaker = match item["role"].as_str()? {
         "assistant" => Speaker::Assistant,
         "user" if !ADDED.iter().any(|start| text.starts_with(start)) => Speaker::User,
@@ -156,19 +152,18 @@ fn transcript_line(line: &[u8], _: StopScope) -> Option<Message> {
 fn turn_row(line: &[u8]) -> TurnRow {
     let Some(row) = Row::read(line) else { return TurnRow::Other };
     if row.kind == "compacted" {
-        let summary = row.payload["message"].as_str().unwrap_or_default().to_owned();
-        return of_turn(vec![TurnPart::Compacted(summary)]);
+        return TurnRow::parts(vec![TurnPart::Compacted(string(&row.payload["message"]))]);
     }
     if row.kind == "event_msg" {
         let parts = nested_call(&row.payload["item"]).unwrap_or_default();
-        return if parts.is_empty() { TurnRow::Other } else { of_turn(parts) };
+        return if parts.is_empty() { TurnRow::Other } else { TurnRow::parts(parts) };
     }
     let Some(item) = row.item() else { return TurnRow::Other };
-    let id = || item["call_id"].as_str().unwrap_or_default().to_owned();
+    let id = || string(&item["call_id"]);
     let part = match item["type"].as_str().unwrap_or_default() {
         "message" => match transcript_line(line, StopScope::Turn) {
             Some(Message { speaker: Speaker::User, text }) => {
-                return TurnRow::Prompt { text, prompt_id: String::new() };
+                return TurnRow::prompt(text);
             }
             Some(Message { text, .. }) => TurnPart::AssistantText(text),
             None => return TurnRow::Other,
@@ -185,11 +180,7 @@ fn turn_row(line: &[u8]) -> TurnRow {
         },
         _ => return TurnRow::Other,
     };
-    of_turn(vec![part])
-}
-
-fn of_turn(parts: Vec<TurnPart>) -> TurnRow {
-    TurnRow::Parts { parts, prompt_id: String::new() }
+    TurnRow::parts(vec![part])
 }
 
 /// A call within a script: call and result in one row. Other calls have such a row, too, besides their own.
@@ -252,14 +243,13 @@ fn patch_of(changes: &serde_json::Map<String, Value>) -> String {
 /// A session's first row. A subagent has a file of its own.
 fn begin(row: &Value) -> Option<PastBegin> {
     let meta = Some(&row["payload"]).filter(|_| row["type"] == "session_meta")?;
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let id = text(&meta["id"]);
+    let id = string(&meta["id"]);
     let is_subagent = meta["parent_thread_id"].is_string();
-    let session = Some(text(&meta["session_id"])).filter(|_| is_subagent);
+    let session = Some(string(&meta["session_id"])).filter(|_| is_subagent);
     Some(PastBegin {
         session: session.filter(|of| !of.is_empty()).unwrap_or_else(|| id.clone()),
-        cwd: text(&meta["cwd"]),
-        branch: text(&meta["git"]["branch"]),
+        cwd: string(&meta["cwd"]),
+        branch: string(&meta["git"]["branch"]),
         agent_id: if is_subagent { id } else { String::new() },
     })
 }

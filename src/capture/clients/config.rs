@@ -24,9 +24,12 @@ pub struct Config {
 #[derive(Debug)]
 pub struct Dir {
     pub variable: Option<&'static str>,
-    /// Below the home directory.
+    /// Below the home directory. What is below `.config` or `.local/share` there follows [`XDG`].
     pub default: &'static str,
 }
+
+/// Variables that move parts of the home directory.
+const XDG: &[(&str, &str)] = &[(".config/", "XDG_CONFIG_HOME"), (".local/share/", "XDG_DATA_HOME")];
 
 impl Dir {
     pub const fn of_home(default: &'static str) -> Self {
@@ -35,9 +38,15 @@ impl Dir {
 
     /// `None` if the home directory is unknown.
     pub fn find(&self, environment: &Environment, home: Option<&Path>) -> Option<PathBuf> {
-        let chosen = self.variable.and_then(|name| environment.get(name));
-        let chosen = chosen.filter(|dir| !dir.is_empty()).map(PathBuf::from);
-        chosen.or_else(|| home.map(|home| home.join(self.default)))
+        let chosen =
+            |name: &str| environment.get(name).filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        let moved = |(part, name): &(&str, &str)| {
+            let below = self.default.strip_prefix(part)?;
+            // A relative path counts as none.
+            Some(chosen(name).filter(|dir| dir.is_absolute())?.join(below))
+        };
+        let default = || home.map(|home| home.join(self.default));
+        self.variable.and_then(chosen).or_else(|| XDG.iter().find_map(moved)).or_else(default)
     }
 }
 
@@ -119,11 +128,36 @@ impl Config {
         if self.signs.is_empty() {
             return self.dir.find(environment, home).is_some_and(|dir| dir.is_dir());
         }
-        home.is_some_and(|home| self.signs.iter().any(|sign| home.join(sign).exists()))
+        let place = |sign: &&'static str| Dir::of_home(sign).find(environment, home);
+        self.signs.iter().filter_map(place).any(|place| place.exists())
     }
 
     /// The file with the client's hooks.
     pub fn hooks_file(&self, environment: &Environment, home: Option<&Path>) -> Option<PathBuf> {
         Some(self.dir.find(environment, home)?.join(self.hooks.place()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_where_its_variable_or_that_of_the_system_says() {
+        let dir = Dir { variable: Some("TOOL_DIR"), default: ".config/tool" };
+        let home = Some(Path::new("/h"));
+        for (variables, expected) in [
+            (&[][..], "/h/.config/tool"),
+            (&[("XDG_CONFIG_HOME", "/x")], "/x/tool"),
+            (&[("XDG_CONFIG_HOME", "x")], "/h/.config/tool"),
+            (&[("XDG_CONFIG_HOME", "/x"), ("TOOL_DIR", "/t")], "/t"),
+            (&[("XDG_DATA_HOME", "/d"), ("TOOL_DIR", "")], "/h/.config/tool"),
+        ] {
+            let environment = Environment::fixed(variables);
+            assert_eq!(dir.find(&environment, home), Some(expected.into()), "{variables:?}");
+        }
+        let environment = Environment::fixed(&[("XDG_DATA_HOME", "/d")]);
+        assert_eq!(Dir::of_home(".local/share/t").find(&environment, None), Some("/d/t".into()));
+        assert_eq!(Dir::of_home(".tool").find(&environment, None), None);
     }
 }

@@ -11,6 +11,7 @@ use super::{
     config::{Config, Dir, Extra, HooksForm, ServerFile, ServerForm},
     evidence::Evidence,
     for_event,
+    json_values::{items, string},
     normalize::{self, ToolNames},
     past::{PastBegin, PastForm, PastSessions},
     respond,
@@ -69,13 +70,15 @@ pub(super) static VSCODE: Client = Client {
     name: "vscode",
     title: "VS Code",
     is_tested: false,
-    evidence: Evidence { fields: &[("hookEventName", None)], transcript: &[], variables: &[] },
-    session: |payload| SessionFields {
-        id: payload.take_text("sessionId").filter(|id| !id.is_empty()),
-        cwd: payload.take_text("cwd").filter(|cwd| !cwd.is_empty()),
+    evidence: Evidence {
+        fields: &[("hookEventName", None)],
+        transcript: &["/GitHub.copilot-chat/"],
+        variables: &[],
     },
+    session,
     parse: parse_vscode,
-    tool_prefix: "claude-mem-",
+    transcript_line: Some(transcript_line),
+    tool_prefix: "mcp_claude-mem_",
     context_at: &[(IncomingKind::SessionStart, ContextMax::Unlimited)],
     respond: respond::nested,
     hooks: HOOKS,
@@ -121,7 +124,13 @@ const TOOLS: ToolNames = &[
     ("grep", "Grep"),
     ("glob", "Glob"),
     ("task", "Agent"),
+    // Of VS Code: those in its documentation, and the tools' own.
     ("editFiles", "Edit"),
+    ("replace_string_in_file", "Edit"),
+    ("insert_edit_into_file", "Edit"),
+    ("createFile", "Write"),
+    ("create_file", "Write"),
+    ("runTerminalCommand", "Bash"),
     ("runInTerminal", "Bash"),
     ("run_in_terminal", "Bash"),
     ("readFile", "Read"),
@@ -131,7 +140,7 @@ const TOOLS: ToolNames = &[
 /// Events of a subagent belong to the session that started it.
 fn session<'a>(payload: &mut Payload<'a>) -> SessionFields<'a> {
     let SessionFields { id, cwd } = claude_code::session(payload);
-    let id = id.or_else(|| payload.take_text("sessionId"));
+    let id = id.or_else(|| payload.take_text("sessionId").filter(|id| !id.is_empty()));
     let parent = payload.peek_text("parent_agent_id").filter(|id| !id.is_empty());
     SessionFields { id: parent.or(id), cwd }
 }
@@ -240,45 +249,67 @@ fn shell_output(text: &str) -> Option<(i64, &str)> {
     Some((code.parse().ok()?, output))
 }
 
+/// Its documentation has the names of two fields in camel case. Others report Claude Code's names.
 fn parse_vscode<'a>(
     payload: &mut Payload<'a>,
     _: Option<IncomingKind>,
 ) -> Result<Incoming<'a>, Skip> {
     payload.take("timestamp");
-    let name = payload.text("hookEventName");
-    let mut incoming = claude_code::parse_event(payload, &name, None)?;
+    let name = payload.take_text("hookEventName");
+    let name = name.unwrap_or_else(|| payload.text("hook_event_name"));
+    let mut incoming = claude_code::parse_relative_event(payload, &name, None)?;
     match &mut incoming {
         Incoming::SessionStart(start) => startup(&mut start.source),
-        Incoming::ToolUse(used) => normalize::rename(used, TOOLS),
+        Incoming::ToolUse(used) => vscode_tool_use(used),
         _ => {}
     }
     Ok(incoming)
+}
+
+fn vscode_tool_use(used: &mut ToolUse<'_>) {
+    normalize::rename(used, TOOLS);
+    let Ok(Value::Object(mut input)) = serde_json::from_str(&used.input) else { return };
+    if used.tool == "apply_patch"
+        && let Some(patch) = input.get("input").and_then(Value::as_str)
+    {
+        normalize::patch(used, patch);
+    } else if let Some([file]) = input.get("files").map(items) {
+        // A list of one is what other clients report.
+        let file = file.clone();
+        input.insert("file_path".into(), file);
+        used.input = Value::Object(input).to_string().into();
+    }
 }
 
 /// Only an answer without tool calls ends a turn. The rows of subagents are in the same file.
 fn transcript_line(line: &[u8], _: StopScope) -> Option<Message> {
     let row: Value = serde_json::from_slice(line).ok()?;
     let data = &row["data"];
+    if is_of_subagent(&row) {
+        return None;
+    }
     let speaker = match row["type"].as_str()? {
         "user.message" => Speaker::User,
         "assistant.message" => Speaker::Assistant,
         _ => return None,
     };
-    let calls_tools = data["toolRequests"].as_array().is_some_and(|calls| !calls.is_empty());
-    if calls_tools || !data["parentToolCallId"].is_null() {
+    if !items(&data["toolRequests"]).is_empty() {
         return None;
     }
     Some(Message { speaker, text: data["content"].as_str()?.to_owned() })
 }
 
+fn is_of_subagent(row: &Value) -> bool {
+    row["agentId"].is_string() || row["data"]["parentToolCallId"].is_string()
+}
+
 /// A session's first row.
 fn begin(row: &Value) -> Option<PastBegin> {
     let data = Some(&row["data"]).filter(|_| row["type"] == "session.start")?;
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     Some(PastBegin {
-        session: text(&data["sessionId"]),
-        cwd: text(&data["context"]["cwd"]),
-        branch: text(&data["context"]["branch"]),
+        session: string(&data["sessionId"]),
+        cwd: string(&data["context"]["cwd"]),
+        branch: string(&data["context"]["branch"]),
         agent_id: String::new(),
     })
 }
@@ -286,27 +317,26 @@ fn begin(row: &Value) -> Option<PastBegin> {
 /// The tools of subagents count, as in hooks; messages to and from them do not.
 fn past_row(line: &[u8]) -> TurnRow {
     let Ok(row) = serde_json::from_slice::<Value>(line) else { return TurnRow::Other };
-    let (data, is_subagent) = (&row["data"], row["agentId"].is_string());
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (data, is_subagent) = (&row["data"], is_of_subagent(&row));
     let part = match row["type"].as_str().unwrap_or_default() {
         "user.message" if !is_subagent => {
-            return TurnRow::Prompt { text: text(&data["content"]), prompt_id: String::new() };
+            return TurnRow::prompt(string(&data["content"]));
         }
-        "assistant.message" if !is_subagent => TurnPart::AssistantText(text(&data["content"])),
+        "assistant.message" if !is_subagent => TurnPart::AssistantText(string(&data["content"])),
         "tool.execution_start" => TurnPart::Called {
-            tool_use_id: text(&data["toolCallId"]),
-            tool: text(&data["toolName"]),
+            tool_use_id: string(&data["toolCallId"]),
+            tool: string(&data["toolName"]),
             input: data["arguments"].to_string(),
         },
         "tool.execution_complete" if data["success"] == false => TurnPart::Failed {
-            tool_use_id: text(&data["toolCallId"]),
-            error: text(&data["error"]["message"]),
+            tool_use_id: string(&data["toolCallId"]),
+            error: string(&data["error"]["message"]),
         },
         "tool.execution_complete" => TurnPart::Done {
-            tool_use_id: text(&data["toolCallId"]),
+            tool_use_id: string(&data["toolCallId"]),
             output: data["result"]["content"].to_string(),
         },
         _ => return TurnRow::Other,
     };
-    TurnRow::Parts { parts: vec![part], prompt_id: String::new() }
+    TurnRow::parts(vec![part])
 }

@@ -8,6 +8,7 @@ use super::{
     config::{Config, Dir, HooksForm, ServerFile, ServerForm},
     evidence::Evidence,
     for_event,
+    json_values::{items, joined},
     normalize::{self, ToolNames},
     past::{PastBegin, PastForm, PastSessions},
     respond,
@@ -187,9 +188,9 @@ fn transcript_line(line: &[u8], _: StopScope) -> Option<Message> {
         "assistant" => Speaker::Assistant,
         _ => return None,
     };
-    let blocks = row["message"]["content"].as_array()?.iter();
-    let texts: Vec<&str> = blocks.filter_map(|block| block["text"].as_str()).collect();
-    Some(Message { speaker, text: texts.join("\n") })
+    let text = joined(row["message"]["content"].as_array()?);
+    let text = if speaker == Speaker::User { typed(&text).to_owned() } else { text };
+    Some(Message { speaker, text })
 }
 
 /// Calls have no results, and mostly no ids.
@@ -197,12 +198,10 @@ fn past_row(line: &[u8]) -> TurnRow {
     let Some(Message { speaker, text }) = transcript_line(line, StopScope::Turn) else {
         return TurnRow::Other;
     };
-    let prompt_id = String::new();
     if speaker == Speaker::User {
-        return TurnRow::Prompt { text: typed(&text).to_owned(), prompt_id };
+        return TurnRow::prompt(text);
     }
     let row: Value = serde_json::from_slice(line).unwrap_or_default();
-    let blocks = row["message"]["content"].as_array().into_iter().flatten();
     let part = |block: &Value| match block["type"].as_str()? {
         "text" => Some(TurnPart::AssistantText(block["text"].as_str()?.to_owned())),
         "tool_use" => {
@@ -212,7 +211,7 @@ fn past_row(line: &[u8]) -> TurnRow {
         }
         _ => None,
     };
-    TurnRow::Parts { parts: blocks.filter_map(part).collect(), prompt_id }
+    TurnRow::parts(items(&row["message"]["content"]).iter().filter_map(part).collect())
 }
 
 /// The prompt inside Cursor's `<user_query>` element.

@@ -8,6 +8,7 @@ use super::{
     config::{Config, Dir, Extra, HooksForm, ServerFile, ServerForm, TimeoutUnit},
     evidence::Evidence,
     for_all_tools, for_event,
+    json_values::{joined, string},
     normalize::{self, ToolNames},
     respond,
 };
@@ -103,24 +104,19 @@ fn message(line: &[u8]) -> Option<(Speaker, Vec<Value>)> {
     }
 }
 
-fn text(blocks: &[Value]) -> String {
-    let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
-    texts.join("\n")
-}
-
 fn is_added(text: &str) -> bool {
     text.trim_start().starts_with("<system-reminder>")
 }
 
 fn transcript_line(line: &[u8], _: StopScope) -> Option<Message> {
     let (speaker, blocks) = message(line)?;
-    Some(Message { speaker, text: text(&blocks) }).filter(|message| !is_added(&message.text))
+    Some(Message { speaker, text: joined(&blocks) }).filter(|message| !is_added(&message.text))
 }
 
 fn turn_row(line: &[u8]) -> TurnRow {
     let Some((speaker, blocks)) = message(line) else { return TurnRow::Other };
     let part = |block: &Value| {
-        let field = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
+        let field = |name: &str| string(&block[name]);
         match block["type"].as_str()? {
             "text" => Some(TurnPart::AssistantText(field("text"))),
             "tool_use" => {
@@ -147,12 +143,11 @@ fn turn_row(line: &[u8]) -> TurnRow {
     };
     let is_result = blocks.iter().any(|block| block["type"] == "tool_result");
     if speaker == Speaker::User && !is_result {
-        let text = text(&blocks);
+        let text = joined(&blocks);
         if text.trim().is_empty() || is_added(&text) {
             return TurnRow::Other;
         }
-        return TurnRow::Prompt { text, prompt_id: String::new() };
+        return TurnRow::prompt(text);
     }
-    let parts = blocks.iter().filter_map(part).collect();
-    TurnRow::Parts { parts, prompt_id: String::new() }
+    TurnRow::parts(blocks.iter().filter_map(part).collect())
 }

@@ -7,10 +7,11 @@ use claude_mem_events::StopScope;
 use serde_json::{Value, json};
 
 use super::{
-    BASE, Client, Registration,
+    BASE, Client, Registration, Response,
     config::{Config, Dir, Extra, HooksForm, ServerFile, ServerForm, TimeoutUnit},
     evidence::Evidence,
     for_all_tools, for_event,
+    json_values::{items, joined, string},
     normalize::{self, ToolNames},
     past::{PastBegin, PastForm, PastSessions},
     respond,
@@ -36,7 +37,7 @@ pub(super) static GEMINI: Client = Client {
     parse,
     transcript_line: Some(transcript_line),
     tool_prefix: "mcp_claude-mem_",
-    respond: |response| respond::nested_as(response, "BeforeAgent", "AfterTool"),
+    respond,
     hooks: HOOKS,
     config: Config {
         dir: Dir::of_home(".gemini"),
@@ -81,7 +82,7 @@ pub(super) static ANTIGRAVITY: Client = Client {
     project_variable: Some("GEMINI_PROJECT_DIR"),
     parse,
     tool_prefix: "mcp_claude-mem_",
-    respond: |response| respond::nested_as(response, "BeforeAgent", "AfterTool"),
+    respond,
     hooks: HOOKS,
     ..BASE
 };
@@ -100,6 +101,17 @@ const HOOKS: &[Registration] = &[
     for_event("AfterAgent", 10),
     for_event("SessionEnd", 5),
 ];
+
+/// The client puts memory between tags of its own, and replaces the angle brackets of ours.
+fn respond(response: &Response) -> String {
+    let inside = |text: &String| normalize::without_wrapper(text, "claude-mem-context").to_owned();
+    let response = Response {
+        context: response.context.as_ref().map(inside),
+        notice: response.notice.clone(),
+        event: response.event,
+    };
+    respond::nested_as(&response, "BeforeAgent", "AfterTool")
+}
 
 /// Names of tools; Qwen Code has the same.
 pub(super) const TOOLS: ToolNames = &[
@@ -207,14 +219,25 @@ pub(super) fn result(used: &mut ToolUse<'_>) {
         used.output = Cow::Borrowed("");
         return;
     }
-    let Some(text) = content.as_str() else {
+    let Some(text) = text_of(content) else {
         used.output = content.to_string().into();
         return;
     };
-    let text = normalize::without_wrapper(text, "untrusted_context");
-    match normalize::command_report(text).filter(|_| used.tool == "Bash") {
+    match normalize::command_report(&text).filter(|_| used.tool == "Bash") {
         Some((exit_code, output)) => normalize::command_result(used, exit_code, output),
         None => used.output = Value::from(text).to_string().into(),
+    }
+}
+
+/// The text in what the model is given; `None` if there is an image or the like, too. Tools of MCP servers give parts.
+fn text_of(content: &Value) -> Option<String> {
+    let inside = |text| normalize::without_wrapper(text, "untrusted_context").to_owned();
+    match content {
+        Value::Array(parts) => {
+            let texts = parts.iter().map(|part| part["text"].as_str().map(inside));
+            texts.collect::<Option<Vec<_>>>().map(|texts| texts.join("\n"))
+        }
+        content => content.as_str().map(inside),
     }
 }
 
@@ -232,7 +255,7 @@ fn past_row(line: &[u8]) -> TurnRow {
     let Ok(row) = serde_json::from_slice::<Value>(line) else { return TurnRow::Other };
     let text = match &row["content"] {
         Value::String(text) => text.clone(),
-        parts => joined(parts),
+        parts => joined(items(parts)),
     };
     match row["type"].as_str().unwrap_or_default() {
         "user" => {
@@ -240,29 +263,20 @@ fn past_row(line: &[u8]) -> TurnRow {
             if text.trim().is_empty() || text.starts_with(ADDED) {
                 return TurnRow::Other;
             }
-            TurnRow::Prompt { text, prompt_id: String::new() }
+            TurnRow::prompt(text)
         }
         "gemini" => {
             let mut parts = vec![TurnPart::AssistantText(text)];
-            for call in row["toolCalls"].as_array().into_iter().flatten() {
-                let tool_use_id = call["id"].as_str().unwrap_or_default().to_owned();
-                let tool = call["name"].as_str().unwrap_or_default().to_owned();
+            for call in items(&row["toolCalls"]) {
+                let (tool_use_id, tool) = (string(&call["id"]), string(&call["name"]));
                 let input = call["args"].to_string();
                 parts.push(TurnPart::Called { tool_use_id, tool, input });
-                let results = call["result"].as_array().into_iter().flatten();
-                parts.extend(results.filter_map(returned));
+                parts.extend(items(&call["result"]).iter().filter_map(returned));
             }
-            TurnRow::Parts { parts, prompt_id: String::new() }
+            TurnRow::parts(parts)
         }
         _ => TurnRow::Other,
     }
-}
-
-/// The texts of a message's parts.
-pub(super) fn joined(parts: &Value) -> String {
-    let parts = parts.as_array().into_iter().flatten();
-    let texts: Vec<&str> = parts.filter_map(|part| part["text"].as_str()).collect();
-    texts.join("\n")
 }
 
 /// The result of a tool, in the form in which hooks have it.

@@ -2,7 +2,7 @@
 //! whatever else a hook writes. One event it does not know disables all hooks. No event names the transcript, which
 //! alone has the last answer.
 
-use std::{borrow::Cow, time::Duration};
+use std::time::Duration;
 
 use claude_mem_events::StopScope;
 use serde_json::Value;
@@ -12,6 +12,7 @@ use super::{
     BASE, CLAUDE_CODE_EVENTS, Client, ContextMax, claude_code,
     config::{Config, Dir, HooksForm, ServerFile, ServerForm},
     evidence::Evidence,
+    json_values::{items, joined, string},
     normalize, respond,
 };
 use crate::{
@@ -61,7 +62,11 @@ fn parse<'a>(
     payload.take("client_type");
     let mut incoming = claude_code::parse_relative(payload, expected)?;
     match &mut incoming {
-        Incoming::Prompt(prompt) => prompt.text = joined(&prompt.text),
+        Incoming::Prompt(prompt) => {
+            if let Ok(Value::Array(parts)) = serde_json::from_str(&prompt.text) {
+                prompt.text = joined(&parts).into();
+            }
+        }
         Incoming::ToolUse(used) => {
             used.tool_use_id = payload.text("tool_call_id");
             tool_use(used);
@@ -69,15 +74,6 @@ fn parse<'a>(
         _ => {}
     }
     Ok(incoming)
-}
-
-/// The texts of a prompt in parts; any other prompt as it is.
-fn joined<'a>(prompt: &str) -> Cow<'a, str> {
-    let Ok(Value::Array(parts)) = serde_json::from_str(prompt) else {
-        return Cow::Owned(prompt.to_owned());
-    };
-    let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
-    Cow::Owned(texts.join("\n"))
 }
 
 /// The name of the working directory's folder, then the start of its hash.
@@ -99,37 +95,35 @@ fn transcript_line(line: &[u8], _: StopScope) -> Option<Message> {
     let message = &row["message"]["message"];
     let is_answer = row["type"] == "agent.message.appended"
         && message["role"] == "assistant"
-        && message["toolCalls"].as_array().is_none_or(Vec::is_empty);
-    let text = is_answer.then(|| joined(&message["content"].to_string()).into_owned())?;
+        && items(&message["toolCalls"]).is_empty();
+    let text = is_answer.then(|| joined(items(&message["content"])))?;
     Some(Message { speaker: Speaker::Assistant, text })
 }
 
 fn turn_row(line: &[u8]) -> TurnRow {
     let Ok(row) = serde_json::from_slice::<Value>(line) else { return TurnRow::Other };
-    let prompt_id = String::new();
     if row["type"] == "turn.prompt" {
-        return TurnRow::Prompt { text: joined(&row["input"].to_string()).into_owned(), prompt_id };
+        return TurnRow::prompt(joined(items(&row["input"])));
     }
     if row["type"] != "context.append_loop_event" {
         return TurnRow::Other;
     }
     let event = &row["event"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let tool_use_id = text(&event["toolCallId"]);
+    let tool_use_id = string(&event["toolCallId"]);
     let part = match event["type"].as_str().unwrap_or_default() {
         "content.part" if event["part"]["type"] == "text" => {
-            TurnPart::AssistantText(text(&event["part"]["text"]))
+            TurnPart::AssistantText(string(&event["part"]["text"]))
         }
         "tool.call" => {
-            let (tool, input) = (text(&event["name"]), event["args"].to_string());
+            let (tool, input) = (string(&event["name"]), event["args"].to_string());
             TurnPart::Called { tool_use_id, tool, input }
         }
         "tool.result" if event["result"]["isError"] == true => {
-            TurnPart::Failed { tool_use_id, error: text(&event["result"]["output"]) }
+            TurnPart::Failed { tool_use_id, error: string(&event["result"]["output"]) }
         }
         _ => return TurnRow::Other,
     };
-    TurnRow::Parts { parts: vec![part], prompt_id }
+    TurnRow::parts(vec![part])
 }
 
 fn tool_use(used: &mut ToolUse<'_>) {

@@ -12,6 +12,7 @@ pub(crate) mod evidence;
 #[cfg(test)]
 mod example;
 mod gemini;
+mod json_values;
 mod kimi;
 mod normalize;
 mod opencode;

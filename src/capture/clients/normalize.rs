@@ -149,7 +149,8 @@ pub(super) fn command_report(text: &str) -> Option<(i64, &str)> {
     let end = found.map_or(report.len(), |at| tail + at);
     let code = report[end..].lines().find_map(|line| line.strip_prefix("Exit Code: "));
     let code = code.and_then(|code| code.trim().parse().ok()).unwrap_or(0);
-    Some((code, report[..end].trim_end()))
+    let output = report[..end].trim_end();
+    Some((code, if output == "(empty)" { "" } else { output }))
 }
 
 /// The text after the output: a few short lines.
@@ -213,6 +214,7 @@ mod tests {
             ),
             ("Output: one\nProcess Group PGID: 28", Some((0, "one"))),
             ("Output: ", Some((0, ""))),
+            ("Output: (empty)\nProcess Group PGID: 28", Some((0, ""))),
             ("some text", None),
         ] {
             assert_eq!(command_report(text), expected, "{text}");

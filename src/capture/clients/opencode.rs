@@ -6,12 +6,14 @@ use super::{
     BASE, Client, claude_code,
     config::{Config, Dir, HooksForm, ServerFile, ServerForm},
     evidence::Evidence,
+    json_values::string,
     normalize::{self, ToolNames},
     past::{PastForm, PastSessions},
     respond,
 };
 use crate::{
-    incoming::ToolUse,
+    incoming::{Incoming, IncomingKind, Skip, ToolUse},
+    payload::Payload,
     transcript::{TurnPart, TurnRow},
 };
 
@@ -23,9 +25,7 @@ pub(super) static OPENCODE: Client = Client {
         transcript: &[],
         variables: &[],
     },
-    parse: |payload, expected| {
-        claude_code::parse_with_tools(payload, expected, "platform", tool_use)
-    },
+    parse,
     tool_prefix: "claude-mem_",
     respond: respond::nested,
     config: Config {
@@ -45,8 +45,8 @@ pub(super) static OPENCODE: Client = Client {
         after: "OpenCode downloads its plugin library at the next start, which takes over a minute without a network.",
     },
     past: Some(PastSessions {
-        dir: Dir { variable: Some("XDG_DATA_HOME"), default: ".local/share" },
-        place: "opencode/opencode.db",
+        dir: Dir::of_home(".local/share/opencode"),
+        place: "opencode.db",
         form: PastForm::OpenCode,
         begin: |_| None,
         row: past_row,
@@ -69,6 +69,24 @@ const TOOLS: ToolNames = &[
     ("todowrite", "TodoWrite"),
 ];
 
+fn parse<'a>(
+    payload: &mut Payload<'a>,
+    expected: Option<IncomingKind>,
+) -> Result<Incoming<'a>, Skip> {
+    let mut incoming = claude_code::parse_with_tools(payload, expected, "platform", tool_use)?;
+    if let Incoming::Prompt(prompt) = &mut incoming {
+        prompt.text = typed(&prompt.text).into();
+    }
+    Ok(incoming)
+}
+
+/// A prompt as it was typed: `opencode run` puts an argument with blanks between quotation marks.
+fn typed(prompt: &str) -> String {
+    let inside = prompt.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let is_argument = |text: &&str| text.contains(' ') && !text.replace("\\\"", "").contains('"');
+    inside.filter(is_argument).map_or_else(|| prompt.to_owned(), |text| text.replace("\\\"", "\""))
+}
+
 fn tool_use(used: &mut ToolUse<'_>) {
     normalize::rename(used, TOOLS);
     let Ok(Value::Object(response)) = serde_json::from_str(&used.output) else { return };
@@ -84,34 +102,46 @@ fn tool_use(used: &mut ToolUse<'_>) {
 fn past_row(line: &[u8]) -> TurnRow {
     let Ok(row) = serde_json::from_slice::<Value>(line) else { return TurnRow::Other };
     let (part, state) = (&row["part"], &row["part"]["state"]);
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let is_user = row["message"]["role"] == "user";
     match part["type"].as_str().unwrap_or_default() {
         // Parts that the client or a plugin added.
         "text" if part["synthetic"] == true => TurnRow::Other,
-        "text" if is_user => {
-            TurnRow::Prompt { text: text(&part["text"]), prompt_id: String::new() }
-        }
-        "text" => TurnRow::Parts {
-            parts: vec![TurnPart::AssistantText(text(&part["text"]))],
-            prompt_id: String::new(),
-        },
+        "text" if is_user => TurnRow::prompt(typed(&string(&part["text"]))),
+        "text" => TurnRow::parts(vec![TurnPart::AssistantText(string(&part["text"]))]),
         "tool" => {
-            let id = || text(&part["callID"]);
+            let id = || string(&part["callID"]);
             let input = state["input"].to_string();
-            let called = TurnPart::Called { tool_use_id: id(), tool: text(&part["tool"]), input };
+            let called = TurnPart::Called { tool_use_id: id(), tool: string(&part["tool"]), input };
             let result = match state["status"].as_str().unwrap_or_default() {
                 "completed" => {
                     Some(TurnPart::Done { tool_use_id: id(), output: state.to_string() })
                 }
                 "error" => {
-                    Some(TurnPart::Failed { tool_use_id: id(), error: text(&state["error"]) })
+                    Some(TurnPart::Failed { tool_use_id: id(), error: string(&state["error"]) })
                 }
                 _ => None,
             };
-            let parts = [called].into_iter().chain(result).collect();
-            TurnRow::Parts { parts, prompt_id: String::new() }
+            TurnRow::parts([called].into_iter().chain(result).collect())
         }
         _ => TurnRow::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_given_as_one_argument_is_recorded_as_it_was_typed() {
+        for (given, expected) in [
+            (r#""fix the sum""#, "fix the sum"),
+            (r#""say \"hello\" twice""#, r#"say "hello" twice"#),
+            (r#""one" and "two""#, r#""one" and "two""#),
+            (r#""word""#, r#""word""#),
+            ("fix the sum", "fix the sum"),
+            ("\"", "\""),
+        ] {
+            assert_eq!(typed(given), expected);
+        }
     }
 }

@@ -11,7 +11,8 @@ export const ClaudeMem = async ({ directory }) => {
   const roles = new Map() // messages
   const started = new Map() // context of each session from its start
   const prompted = new Map() // context of each session's last prompt
-  const answers = new Map() // last answer in each session
+  const answers = new Map() // last answer in each session's turn
+  const running = new Set() // sessions whose turn has not ended
 
   const report = (event, session, fields) => {
     try {
@@ -59,12 +60,17 @@ export const ClaudeMem = async ({ directory }) => {
     } else if (type === "message.part.updated") {
       const { part } = properties
       const owner = part.sessionID ?? session
-      if (part.type === "text" && part.time?.end && roles.get(part.messageID) === "assistant") answers.set(owner, part.text)
+      const isAnswer = part.type === "text" && part.time?.end && roles.get(part.messageID) === "assistant"
+      if (isAnswer) answers.set(owner, part.text)
       if (part.type === "tool") toolPart(owner, part)
+      if (isAnswer || part.type === "tool") running.add(owner)
     } else if (type === "session.compacted") {
       started.set(session, report("SessionStart", session, { source: "compact" }))
     } else if (type === "session.idle") {
+      // After an error of the model's API it comes twice.
+      if (!running.delete(session)) return
       const last_assistant_message = answers.get(session) ?? ""
+      answers.delete(session)
       report(parents.has(session) ? "SubagentStop" : "Stop", session, { last_assistant_message })
     } else if (type === "session.deleted") {
       report("SessionEnd", session, { reason: "deleted" })
@@ -79,6 +85,7 @@ export const ClaudeMem = async ({ directory }) => {
     },
     "chat.message": async ({ sessionID }, { message, parts }) => {
       try {
+        running.add(sessionID)
         if (parents.has(sessionID)) return
         start(sessionID, "resume")
         const texts = parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text)

@@ -31,7 +31,7 @@ pub enum PastForm {
     /// The same, but a line replaces an earlier one with the same `id`, and the folder of the project is in this file
     /// next to the folder of the session.
     Journal { end: &'static str, project_file: &'static str },
-    /// A file of JSON lines per session, named as the session is, in a folder of the same name. Its lines have no
+    /// A file of JSON lines per session, named as the session is, perhaps in a folder of the same name. Its lines have no
     /// times, so the time of the file counts. The folder of the project is in the name of the directory around the
     /// folder with this name, with other signs for those that are no letters or digits.
     Undated { folder: &'static str },

@@ -5,7 +5,9 @@ use super::{
     BASE, CLAUDE_CODE_EVENTS, Client, claude_code,
     config::{Config, Dir, Extra, HooksForm, ServerFile, ServerForm, TimeoutUnit},
     evidence::Evidence,
-    gemini, normalize,
+    gemini,
+    json_values::{items, joined, string},
+    normalize,
     past::{PastBegin, PastForm, PastSessions},
     respond,
 };
@@ -90,35 +92,28 @@ fn tool_use(used: &mut ToolUse<'_>) {
 /// Every row names its session.
 fn begin(row: &Value) -> Option<PastBegin> {
     row["provenance"].as_str()?;
-    let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
     Some(PastBegin {
-        session: text("sessionId"),
-        cwd: text("cwd"),
-        branch: text("gitBranch"),
+        session: string(&row["sessionId"]),
+        cwd: string(&row["cwd"]),
+        branch: string(&row["gitBranch"]),
         agent_id: String::new(),
     })
 }
 
 fn past_row(line: &[u8]) -> TurnRow {
     let Ok(row) = serde_json::from_slice::<Value>(line) else { return TurnRow::Other };
-    let parts = &row["message"]["parts"];
+    let parts = items(&row["message"]["parts"]);
     match row["type"].as_str().unwrap_or_default() {
-        "user" if row["provenance"] == "real_user" => {
-            TurnRow::Prompt { text: gemini::joined(parts), prompt_id: String::new() }
-        }
-        "assistant" | "tool_result" => {
-            let parts = parts.as_array().into_iter().flatten().filter_map(part);
-            TurnRow::Parts { parts: parts.collect(), prompt_id: String::new() }
-        }
+        "user" if row["provenance"] == "real_user" => TurnRow::prompt(joined(parts)),
+        "assistant" | "tool_result" => TurnRow::parts(parts.iter().filter_map(part).collect()),
         _ => TurnRow::Other,
     }
 }
 
 fn part(part: &Value) -> Option<TurnPart> {
     if let Some(call) = part.get("functionCall") {
-        let text = |name: &str| call[name].as_str().unwrap_or_default().to_owned();
-        let input = call["args"].to_string();
-        return Some(TurnPart::Called { tool_use_id: text("id"), tool: text("name"), input });
+        let (tool_use_id, tool) = (string(&call["id"]), string(&call["name"]));
+        return Some(TurnPart::Called { tool_use_id, tool, input: call["args"].to_string() });
     }
     if let Some(text) = part["text"].as_str().filter(|_| part["thought"] != true) {
         return Some(TurnPart::AssistantText(text.to_owned()));

@@ -124,6 +124,18 @@ pub enum TurnRow {
     Parts { parts: Vec<TurnPart>, prompt_id: String },
 }
 
+impl TurnRow {
+    /// A prompt without an id of the client's.
+    pub(crate) fn prompt(text: String) -> Self {
+        Self::Prompt { text, prompt_id: String::new() }
+    }
+
+    /// Parts of a turn without an id of the client's.
+    pub(crate) fn parts(parts: Vec<TurnPart>) -> Self {
+        Self::Parts { parts, prompt_id: String::new() }
+    }
+}
+
 /// A part of a turn.
 #[derive(Debug, PartialEq)]
 pub enum TurnPart {

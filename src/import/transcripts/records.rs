@@ -142,11 +142,15 @@ fn begin_of(past: &PastSessions, file: &Path) -> Option<Begun> {
     None
 }
 
-/// The session of a file in a folder of the same name, and the name of the directory around `folder`.
+/// The session of a file in `folder`, or in a folder of its own name there, and the name of the directory around
+/// `folder`.
 fn named_session(file: &Path, folder: &str) -> Option<(String, String)> {
     let session = file.file_stem()?.to_str()?;
-    let own = file.parent().filter(|own| own.file_name().is_some_and(|name| name == session))?;
-    let all = own.parent().filter(|all| all.file_name().is_some_and(|name| name == folder))?;
+    let is_named = |dir: &&Path, name: &str| dir.file_name().is_some_and(|it| it == name);
+    let dir = file.parent()?;
+    let own = || dir.parent().filter(|_| is_named(&dir, session));
+    let all = Some(dir).filter(|dir| is_named(dir, folder)).or_else(own);
+    let all = all.filter(|all| is_named(all, folder))?;
     let name = all.parent()?.file_name()?.to_str()?;
     Some((session.to_owned(), name.to_owned()))
 }

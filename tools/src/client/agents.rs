@@ -313,12 +313,7 @@ impl Agent {
 
     /// Runs it with one prompt and waits for its end.
     pub fn prompt(&self, client: &Client, prompt: &str) -> io::Result<Outcome> {
-        let arguments = self.arguments.iter().copied();
-        // OpenCode joins its arguments, and quotes those with blanks.
-        match self.name {
-            "opencode" => client.call(arguments.chain(prompt.split(' '))),
-            _ => client.call(arguments.chain([prompt])),
-        }
+        client.call(self.arguments.iter().copied().chain([prompt]))
     }
 
     /// Ends the process that Cline leaves behind for a project.
