@@ -1,8 +1,9 @@
-//! Remarks: the text of a turn besides prompt, tool uses and last message: the assistant's words between tools,
-//! rejections with the user's words, denied permissions, compaction summaries, errors of the API.
+//! Remarks: the text of a turn besides prompt, tool uses and last message: the assistant's words
+//! between tools, rejections with the user's words, denied permissions, compaction summaries,
+//! errors of the API.
 //!
-//! No hook reports these, but the client's transcript has them. The hook at the end of a turn and the import
-//! of transcripts collect them here, in the order of the turn.
+//! No hook reports these, but the client's transcript has them. The hook at the end of a turn and
+//! the import of transcripts collect them here, in the order of the turn.
 
 use std::collections::BTreeSet;
 
@@ -94,7 +95,8 @@ impl Remarks {
         self.found.is_empty()
     }
 
-    /// Takes the remarks of the turn, redacted and bounded. `last_message` ends it and is no remark.
+    /// Takes the remarks of the turn, redacted and bounded. `last_message` ends it and is no
+    /// remark.
     pub fn take(&mut self, last_message: &str, policy: Policy) -> Vec<Remark> {
         self.narration = None;
         let mut found = std::mem::take(&mut self.found);
@@ -115,8 +117,8 @@ impl Remarks {
     }
 }
 
-/// Redacts, and shortens to the bounds. Words between tools get what others leave; the latest first, because they are
-/// closest to the result.
+/// Redacts, and shortens to the bounds. Words between tools get what others leave; the latest
+/// first, because they are closest to the result.
 fn redact(remarks: &mut Vec<Remark>, policy: Policy) {
     let mut left = BYTES_MAX;
     let (mut words, mut others): (Vec<_>, Vec<_>) =
@@ -193,7 +195,8 @@ fn in_short(tool: &str, input: &str) -> String {
     }
 }
 
-/// The summary in a text of the client, without its introduction, its drafts and the notes behind it.
+/// The summary in a text of the client, without its introduction, its drafts and the notes behind
+/// it.
 fn summary_in(text: &str) -> &str {
     const NOTES: [&str; 2] = [
         "\n\nIf you need specific details from before compaction",

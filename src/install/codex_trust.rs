@@ -1,6 +1,6 @@
-//! The user's approval of our hooks in Codex. Codex runs a hook only if its configuration has the hash of exactly
-//! this hook at exactly this place; otherwise it asks in its terminal, and skips the hook without a message in a
-//! session without one.
+//! The user's approval of our hooks in Codex. Codex runs a hook only if its configuration has the
+//! hash of exactly this hook at exactly this place; otherwise it asks in its terminal, and skips
+//! the hook without a message in a session without one.
 
 use std::path::Path;
 
@@ -34,7 +34,8 @@ pub fn unapproved(hooks_file: &Path, config_file: &Path) -> Result<Vec<String>, 
     Ok(approvals.into_iter().filter(is_missing).map(|approval| approval.event).collect())
 }
 
-/// Writes the approval of all our hooks in `hooks` into Codex's configuration, which may be changed already.
+/// Writes the approval of all our hooks in `hooks` into Codex's configuration, which may be changed
+/// already.
 pub(crate) fn approve(hooks: &Document, config: &mut TomlFile) -> Result<(), Unusable> {
     for approval in approvals(hooks) {
         let state = config.table(&["hooks", "state", &approval.place])?;

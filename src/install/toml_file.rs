@@ -18,7 +18,8 @@ const HOOKS: &str = "hooks";
 pub(crate) struct TomlFile {
     change: TextChange,
     document: DocumentMut,
-    /// The document as it would be written without changes: the parser drops a byte order mark and carriage returns.
+    /// The document as it would be written without changes: the parser drops a byte order mark and
+    /// carriage returns.
     unchanged: String,
 }
 

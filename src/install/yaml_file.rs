@@ -1,7 +1,8 @@
-//! A YAML file of another program, of which one entry is added or removed line by line. Everything else stays as it is.
+//! A YAML file of another program, of which one entry is added or removed line by line. Everything
+//! else stays as it is.
 //!
-//! Only what can be changed without understanding the rest is: entries of a top-level key in block style. Other files
-//! are left alone, and the user is shown the entry.
+//! Only what can be changed without understanding the rest is: entries of a top-level key in block
+//! style. Other files are left alone, and the user is shown the entry.
 
 use std::path::Path;
 

@@ -65,8 +65,8 @@ pub static CLAUDE_CODE: Client = Client {
 /// Replaces `~/.claude`.
 pub const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
 
-/// The commands that `claude-mem install` registers, each with the event it expects. They are aliases of
-/// `hook --client claude-code`: settings written by any version keep working.
+/// The commands that `claude-mem install` registers, each with the event it expects. They are
+/// aliases of `hook --client claude-code`: settings written by any version keep working.
 pub const ALIASES: [(&str, IncomingKind); 5] = [
     ("context", IncomingKind::SessionStart),
     ("new", IncomingKind::Prompt),
@@ -75,12 +75,12 @@ pub const ALIASES: [(&str, IncomingKind); 5] = [
     ("cleanup", IncomingKind::SessionEnd),
 ];
 
-/// Events that Claude Code 2.0.76 does not know are registered only for newer versions: one unknown name there
-/// disables every hook in the file. Denied permissions and compactions are in the transcript that `Stop` reads, so
-/// their events (`PermissionDenied`, `PostCompact`) are not registered.
-/// All versions know `PreToolUse`; those before 2.1.9 ignore the context that it adds.
-/// Synchronous, because background hooks are killed when the session ends. `SessionEnd` without a limit of
-/// its own gets 1.5 seconds, shared with all other hooks.
+/// Events that Claude Code 2.0.76 does not know are registered only for newer versions: one unknown
+/// name there disables every hook in the file. Denied permissions and compactions are in the
+/// transcript that `Stop` reads, so their events (`PermissionDenied`, `PostCompact`) are not
+/// registered. All versions know `PreToolUse`; those before 2.1.9 ignore the context that it adds.
+/// Synchronous, because background hooks are killed when the session ends. `SessionEnd` without a
+/// limit of its own gets 1.5 seconds, shared with all other hooks.
 const HOOKS: &[Registration] = &[
     registration("SessionStart", None, "context", 10),
     registration("UserPromptSubmit", None, "new", 5),
@@ -118,8 +118,8 @@ pub(super) fn session<'a>(payload: &mut Payload<'a>) -> SessionFields<'a> {
     SessionFields { id: take("session_id"), cwd: take("cwd") }
 }
 
-/// The event named by the payload decides; the command only where the payload names none. A hook that is
-/// registered for the wrong event still records what happened.
+/// The event named by the payload decides; the command only where the payload names none. A hook
+/// that is registered for the wrong event still records what happened.
 pub(crate) fn parse<'a>(
     payload: &mut Payload<'a>,
     expected: Option<IncomingKind>,
@@ -165,8 +165,8 @@ pub(super) fn parse_relative_event<'a>(
     parse_event(payload, name, expected)
 }
 
-/// Parses an event of another client that has these hooks, and its own names of tools. The field `unused` is not
-/// recorded.
+/// Parses an event of another client that has these hooks, and its own names of tools. The field
+/// `unused` is not recorded.
 pub(super) fn parse_with_tools<'a>(
     payload: &mut Payload<'a>,
     expected: Option<IncomingKind>,
@@ -261,14 +261,14 @@ fn tool_input(json: Cow<'_, str>) -> Cow<'_, str> {
 fn stop<'a>(payload: &mut Payload<'a>, event: &str) -> Stop<'a> {
     let agent_type = payload.take_text("agent_type");
     let scope = match (event, agent_type.as_deref()) {
-        // Compaction runs as a hidden fork with an empty type, which no SubagentStart announces. Older
-        // clients send no type at all, and those are ordinary subagents.
+        // Compaction runs as a hidden fork with an empty type, which no SubagentStart announces.
+        // Older clients send no type at all, and those are ordinary subagents.
         ("SubagentStop", Some("")) => StopScope::Compaction,
         ("SubagentStop", _) => StopScope::Subagent,
         _ => StopScope::Turn,
     };
-    // The transcript lags behind at this moment, so it is read only for older clients, which do not send
-    // the last message.
+    // The transcript lags behind at this moment, so it is read only for older clients, which do not
+    // send the last message.
     let mut api_error = Cow::Borrowed("");
     let last_messages = match payload.take_text("last_assistant_message") {
         // The message is the client's own, in words for the user.

@@ -1,5 +1,5 @@
-//! Codex CLI: Claude Code's hooks with a turn id. A call that fails before it runs is reported by no hook,
-//! and a command without its exit code, so both are read from the rollout file.
+//! Codex CLI: Claude Code's hooks with a turn id. A call that fails before it runs is reported by
+//! no hook, and a command without its exit code, so both are read from the rollout file.
 
 use std::{borrow::Cow, fmt::Write as _};
 
@@ -122,7 +122,8 @@ impl Row<'_> {
     }
 }
 
-/// The exit code of a command, from the row that reports its end. It is written before the hook runs.
+/// The exit code of a command, from the row that reports its end. It is written before the hook
+/// runs.
 fn exit_code(line: &[u8], tool_use_id: &str) -> Option<i64> {
     // Most rows are of other calls, and may be long.
     if !line.windows(tool_use_id.len()).any(|part| part == tool_use_id.as_bytes()) {
@@ -183,7 +184,8 @@ fn turn_row(line: &[u8]) -> TurnRow {
     TurnRow::parts(vec![part])
 }
 
-/// A call within a script: call and result in one row. Other calls have such a row, too, besides their own.
+/// A call within a script: call and result in one row. Other calls have such a row, too, besides
+/// their own.
 fn nested_call(item: &Value) -> Option<Vec<TurnPart>> {
     let id = item["id"].as_str().filter(|id| id.starts_with("exec-"))?;
     let text = |name: &str| item[name].as_str().unwrap_or_default();
@@ -295,8 +297,8 @@ fn call(item: &Value) -> (String, String) {
     (used.tool.into_owned(), used.input.into_owned())
 }
 
-/// The error of a call that did not run. Results of those that ran have an `Output:` or are JSON, and a script of
-/// several calls reports each by itself.
+/// The error of a call that did not run. Results of those that ran have an `Output:` or are JSON,
+/// and a script of several calls reports each by itself.
 fn failure(output: &Value) -> Option<String> {
     let text = output.as_str()?;
     let has_run = text.trim_start().starts_with(['{', '['])

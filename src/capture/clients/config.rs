@@ -1,5 +1,5 @@
-//! The configuration of a client: its place, and the form in which hooks and MCP servers are registered.
-//! `claude-mem-install` writes it.
+//! The configuration of a client: its place, and the form in which hooks and MCP servers are
+//! registered. `claude-mem-install` writes it.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,8 @@ use claude_mem_core::environment::Environment;
 pub struct Config {
     /// The directory of the hooks.
     pub dir: Dir,
-    /// Paths below the home directory that exist if the client is in use, where `dir` is not enough.
+    /// Paths below the home directory that exist if the client is in use, where `dir` is not
+    /// enough.
     pub signs: &'static [&'static str],
     pub hooks: HooksForm,
     /// The client in whose name hooks are registered, if two clients read the same file.

@@ -1,5 +1,5 @@
-//! GitHub Copilot CLI, and the agent of VS Code, which runs the same hooks and those of Claude Code. A subagent has
-//! a session of its own in Copilot, and its task comes as a prompt.
+//! GitHub Copilot CLI, and the agent of VS Code, which runs the same hooks and those of Claude
+//! Code. A subagent has a session of its own in Copilot, and its task comes as a prompt.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -178,7 +178,8 @@ fn parse<'a>(
     Ok(incoming)
 }
 
-/// Events that are registered under names in camel case, which we do not do, have other fields and no name.
+/// Events that are registered under names in camel case, which we do not do, have other fields and
+/// no name.
 fn parse_unnamed<'a>(payload: &mut Payload<'a>) -> Result<Incoming<'a>, Skip> {
     // Named by `hookName`, or of a subagent: these are never recorded.
     let is_other = ["hookName", "agentName", "transformedPrompt", "parent_agent_id"];

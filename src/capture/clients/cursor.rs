@@ -1,4 +1,5 @@
-//! Cursor, after its documentation: event names in camel case, one turn id, tool results as JSON in a string.
+//! Cursor, after its documentation: event names in camel case, one turn id, tool results as JSON in
+//! a string.
 
 use claude_mem_events::StopScope;
 use serde_json::Value;
@@ -172,8 +173,8 @@ fn tool_use(used: &mut ToolUse<'_>) {
     }
 }
 
-/// Cursor names a tool of an MCP server without the server. Other servers have a tool `search`, too: ours is known by its
-/// table. The other names are rare enough.
+/// Cursor names a tool of an MCP server without the server. Other servers have a tool `search`,
+/// too: ours is known by its table. The other names are rare enough.
 fn is_ours(tool: &str, output: &str) -> bool {
     match tool {
         "search" => output.contains("ID | time | type | ") || output.contains("No match in "),

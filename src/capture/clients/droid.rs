@@ -1,4 +1,5 @@
-//! Factory droid: Claude Code's hooks without ids, and without events for failed tools, which are in the transcript.
+//! Factory droid: Claude Code's hooks without ids, and without events for failed tools, which are
+//! in the transcript.
 
 use claude_mem_events::StopScope;
 use serde_json::Value;

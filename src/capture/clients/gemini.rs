@@ -1,5 +1,5 @@
-//! Gemini CLI, and Antigravity, which reads the same settings. In a session without a terminal, memory given at the
-//! start comes back in front of the prompt.
+//! Gemini CLI, and Antigravity, which reads the same settings. In a session without a terminal,
+//! memory given at the start comes back in front of the prompt.
 
 use std::borrow::Cow;
 
@@ -156,7 +156,8 @@ fn parse<'a>(payload: &mut Payload<'a>, _: Option<IncomingKind>) -> Result<Incom
             }))
         }
         "SessionEnd" => Ok(Incoming::SessionEnd(SessionEnd { reason: payload.text("reason") })),
-        // `PreCompress` comes before every request to the model, whether or not anything is compressed.
+        // `PreCompress` comes before every request to the model, whether or not anything is
+        // compressed.
         "BeforeTool"
         | "PreCompress"
         | "BeforeModel"
@@ -167,8 +168,8 @@ fn parse<'a>(payload: &mut Payload<'a>, _: Option<IncomingKind>) -> Result<Incom
     }
 }
 
-/// A prompt without the text that hooks put before it. The client escapes the text inside, so the first end is the
-/// end.
+/// A prompt without the text that hooks put before it. The client escapes the text inside, so the
+/// first end is the end.
 fn without_memory(prompt: Cow<'_, str>) -> Cow<'_, str> {
     const END: &str = "</hook_context>";
     let mut rest = &*prompt;
@@ -229,7 +230,8 @@ pub(super) fn result(used: &mut ToolUse<'_>) {
     }
 }
 
-/// The text in what the model is given; `None` if there is an image or the like, too. Tools of MCP servers give parts.
+/// The text in what the model is given; `None` if there is an image or the like, too. Tools of MCP
+/// servers give parts.
 fn text_of(content: &Value) -> Option<String> {
     let inside = |text| normalize::without_wrapper(text, "untrusted_context").to_owned();
     match content {

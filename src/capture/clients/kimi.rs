@@ -1,6 +1,6 @@
-//! Kimi Code: Claude Code's hooks with a prompt in parts. It takes memory only with a prompt, and shows the model
-//! whatever else a hook writes. One event it does not know disables all hooks. No event names the transcript, which
-//! alone has the last answer.
+//! Kimi Code: Claude Code's hooks with a prompt in parts. It takes memory only with a prompt, and
+//! shows the model whatever else a hook writes. One event it does not know disables all hooks. No
+//! event names the transcript, which alone has the last answer.
 
 use std::time::Duration;
 

@@ -48,45 +48,50 @@ pub struct Client {
     pub name: &'static str,
     /// For people: `Claude Code`.
     pub title: &'static str,
-    /// Whether claude-mem was tried with the real client. Otherwise it follows the client's documentation.
+    /// Whether claude-mem was tried with the real client. Otherwise it follows the client's
+    /// documentation.
     pub is_tested: bool,
     pub evidence: Evidence,
     /// Environment variable with the session id, set for hooks and for programs the assistant runs.
     pub session_variable: Option<&'static str>,
-    /// Environment variable with the directory in which the session was started. It decides the project,
-    /// because the working directory follows every `cd` of the model.
+    /// Environment variable with the directory in which the session was started. It decides the
+    /// project, because the working directory follows every `cd` of the model.
     pub project_variable: Option<&'static str>,
-    /// Takes the session id and the working directory out of a payload. Also called for a payload that
-    /// is damaged behind them, because exclusions apply to that one, too.
+    /// Takes the session id and the working directory out of a payload. Also called for a payload
+    /// that is damaged behind them, because exclusions apply to that one, too.
     pub session: for<'a> fn(&mut Payload<'a>) -> SessionFields<'a>,
-    /// Parses the event out of the payload, or returns why there is nothing to record. Opens no file. The expected
-    /// event counts if the payload names none.
+    /// Parses the event out of the payload, or returns why there is nothing to record. Opens no
+    /// file. The expected event counts if the payload names none.
     pub parse: for<'a> fn(&mut Payload<'a>, Option<IncomingKind>) -> Result<Incoming<'a>, Skip>,
-    /// The path of a session's transcript below the client's directory, from the session id and the working
-    /// directory. `None` if payloads name it.
+    /// The path of a session's transcript below the client's directory, from the session id and the
+    /// working directory. `None` if payloads name it.
     pub transcript_place: Option<fn(&str, &str) -> String>,
     /// Reads one line of a transcript. `None` if the client's transcripts are not read.
     pub transcript_line: Option<ReadLine>,
-    /// Parses one line of a transcript into parts of its turn. `None` if only the last messages are read.
+    /// Parses one line of a transcript into parts of its turn. `None` if only the last messages are
+    /// read.
     pub turn_row: Option<fn(&[u8]) -> TurnRow>,
     /// How long after the stop event the last answer may be missing in the transcript.
     pub transcript_lag: Duration,
-    /// Whether no hook reports tools that fail. They are then read from the transcript at the end of a turn, with
-    /// `turn_row`.
+    /// Whether no hook reports tools that fail. They are then read from the transcript at the end
+    /// of a turn, with `turn_row`.
     pub hides_failures: bool,
-    /// Finds the exit code of a tool use in a line of the transcript, if the hook does not report it.
+    /// Finds the exit code of a tool use in a line of the transcript, if the hook does not report
+    /// it.
     pub exit_code: Option<FindExitCode>,
     /// The client's prefix of our MCP server's tool names; empty if its model sees the bare names.
     pub tool_prefix: &'static str,
-    /// Events whose response carries memory, each with the most that the client takes. If they include prompts and
-    /// not the start of a session, the first prompt brings the memory of the start.
+    /// Events whose response carries memory, each with the most that the client takes. If they
+    /// include prompts and not the start of a session, the first prompt brings the memory of the
+    /// start.
     pub context_at: &'static [(IncomingKind, ContextMax)],
     /// Renders a response in the client's own form, as written to stdout.
     pub respond: fn(&Response) -> String,
     /// Hooks that `claude-mem install` registers.
     pub hooks: &'static [Registration],
     pub config: Config,
-    /// Its records of past sessions. `None` if they are unknown or, as Claude Code's, have an importer of their own.
+    /// Its records of past sessions. `None` if they are unknown or, as Claude Code's, have an
+    /// importer of their own.
     pub past: Option<PastSessions>,
 }
 
@@ -109,7 +114,8 @@ impl Client {
     }
 }
 
-/// The defaults of most clients: Claude Code's field names, no output unless there is memory to give.
+/// The defaults of most clients: Claude Code's field names, no output unless there is memory to
+/// give.
 const BASE: Client = Client {
     name: "",
     title: "",
@@ -264,10 +270,11 @@ pub fn find(name: &str) -> Option<&'static Client> {
     CLIENTS.iter().copied().find(|client| client.name == name)
 }
 
-/// Whether a client means a tool of our MCP server by this name. Memory that was just read must not be recorded as
-/// something new. Clients put the server's name before the tool's in their own ways: `mcp__claude-mem__search`,
-/// `mcp__claude_mem__search`, `mcp_claude-mem_search`, `claude-mem-search`, `claude-mem_search`,
-/// `claude-mem__search`, `claude-mem___search`, and for a plugin `mcp__plugin_mem_claude-mem__search`.
+/// Whether a client means a tool of our MCP server by this name. Memory that was just read must not
+/// be recorded as something new. Clients put the server's name before the tool's in their own ways:
+/// `mcp__claude-mem__search`, `mcp__claude_mem__search`, `mcp_claude-mem_search`,
+/// `claude-mem-search`, `claude-mem_search`, `claude-mem__search`, `claude-mem___search`, and for a
+/// plugin `mcp__plugin_mem_claude-mem__search`.
 pub fn is_our_tool(name: &str) -> bool {
     let separated = |name: &str| name.starts_with(['_', '-']);
     let rest = name.strip_prefix("mcp").filter(|rest| separated(rest)).unwrap_or(name);

@@ -1,5 +1,5 @@
-//! One form for tool uses of all clients: Claude Code's names, inputs and failed commands, so that rows and
-//! observations do not depend on the client.
+//! One form for tool uses of all clients: Claude Code's names, inputs and failed commands, so that
+//! rows and observations do not depend on the client.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,8 @@ const FIELDS: &[(&str, &str)] = &[
     ("file_text", "content"),
 ];
 
-/// Converts a tool and its input to the names that Claude Code uses. Tools that are not in the table keep theirs.
+/// Converts a tool and its input to the names that Claude Code uses. Tools that are not in the
+/// table keep theirs.
 pub(super) fn rename(used: &mut ToolUse<'_>, names: ToolNames) {
     if let Some((_, ours)) = names.iter().find(|(theirs, _)| *theirs == used.tool) {
         used.tool = Cow::Borrowed(ours);
@@ -55,8 +56,8 @@ pub(crate) fn command_result(used: &mut ToolUse<'_>, exit_code: i64, output: &st
     used.error = format!("Exit code {exit_code}\n{}", output.trim_end()).into();
 }
 
-/// A patch in the form of `apply_patch`. If it concerns one file, the tool use becomes an `Edit` or a `Write`
-/// of that file; otherwise an `apply_patch` whose input is the patch.
+/// A patch in the form of `apply_patch`. If it concerns one file, the tool use becomes an `Edit` or
+/// a `Write` of that file; otherwise an `apply_patch` whose input is the patch.
 pub(super) fn patch(used: &mut ToolUse<'_>, patch: &str) {
     let whole = || ("apply_patch", json!({ "command": patch }));
     let (tool, input) = single_file(patch).unwrap_or_else(whole);
@@ -73,8 +74,8 @@ fn single_file(text: &str) -> Option<(&'static str, Value)> {
     change_of(header, &body)
 }
 
-/// The changes of a patch of any number of files, each as the tool and the input that would make it. What is neither new
-/// nor changed, as a file that is deleted or moved, is left out.
+/// The changes of a patch of any number of files, each as the tool and the input that would make
+/// it. What is neither new nor changed, as a file that is deleted or moved, is left out.
 pub fn patched_files(text: &str) -> Vec<(&'static str, Value)> {
     let lines: Vec<&str> = text.trim().lines().map(str::trim_end).collect();
     let is_header = |line: &&str| line.starts_with("*** ") && *line != "*** End of File";
@@ -127,8 +128,8 @@ pub(super) fn without_wrapper<'t>(text: &'t str, tag: &str) -> &'t str {
     inside.and_then(|text| text.strip_suffix(&format!("</{tag}>"))).unwrap_or(text).trim()
 }
 
-/// Output and exit code in the report that Gemini and its relatives give of a command: lines such as
-/// `Output: …` and `Exit Code: 3`, the latter only after a failure.
+/// Output and exit code in the report that Gemini and its relatives give of a command: lines such
+/// as `Output: …` and `Exit Code: 3`, the latter only after a failure.
 pub(super) fn command_report(text: &str) -> Option<(i64, &str)> {
     const ENDS: &[&str] = &[
         "\nError: ",

@@ -1,4 +1,5 @@
-//! OpenCode: it has no hook commands but plugins, so we ship one that reports events with Claude Code's field names.
+//! OpenCode: it has no hook commands but plugins, so we ship one that reports events with Claude
+//! Code's field names.
 
 use serde_json::Value;
 

@@ -14,7 +14,8 @@ pub struct PastSessions {
     /// Below `dir`: a folder, or the file of a database.
     pub place: &'static str,
     pub form: PastForm,
-    /// Reads the identity and folder of a session from one record; `None` if the record has neither.
+    /// Reads the identity and folder of a session from one record; `None` if the record has
+    /// neither.
     pub begin: fn(&Value) -> Option<PastBegin>,
     /// Reads one record.
     pub row: fn(&[u8]) -> TurnRow,
@@ -25,15 +26,16 @@ pub struct PastSessions {
 /// The storage format of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PastForm {
-    /// A file of JSON lines per session, with this at the start and at the end of its name. Each line has a
-    /// `timestamp`.
+    /// A file of JSON lines per session, with this at the start and at the end of its name. Each
+    /// line has a `timestamp`.
     Lines { start: &'static str, end: &'static str },
-    /// The same, but a line replaces an earlier one with the same `id`, and the folder of the project is in this file
-    /// next to the folder of the session.
+    /// The same, but a line replaces an earlier one with the same `id`, and the folder of the
+    /// project is in this file next to the folder of the session.
     Journal { end: &'static str, project_file: &'static str },
-    /// A file of JSON lines per session, named as the session is, perhaps in a folder of the same name. Its lines have no
-    /// times, so the time of the file counts. The folder of the project is in the name of the directory around the
-    /// folder with this name, with other signs for those that are no letters or digits.
+    /// A file of JSON lines per session, named as the session is, perhaps in a folder of the same
+    /// name. Its lines have no times, so the time of the file counts. The folder of the project is
+    /// in the name of the directory around the folder with this name, with other signs for those
+    /// that are no letters or digits.
     Undated { folder: &'static str },
     /// The database of OpenCode. A record has `timestamp`, `message` and `part`.
     OpenCode,

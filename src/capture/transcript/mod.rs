@@ -1,9 +1,10 @@
-//! The end of the client's own transcript: what was said in the last turn, and the last messages for clients
-//! whose stop event does not carry them.
+//! The end of the client's own transcript: what was said in the last turn, and the last messages
+//! for clients whose stop event does not carry them.
 //!
-//! The file is JSON lines, of any size, written by another program while we read: it is read backwards in
-//! blocks, up to a bound, and lines that make no sense are skipped. The latest rows may not be there yet; we
-//! do not wait for them. What a line means is the client's knowledge; what may be used is decided here.
+//! The file is JSON lines, of any size, written by another program while we read: it is read
+//! backwards in blocks, up to a bound, and lines that make no sense are skipped. The latest rows
+//! may not be there yet; we do not wait for them. What a line means is the client's knowledge; what
+//! may be used is decided here.
 
 use std::{
     collections::HashMap,
@@ -20,8 +21,8 @@ use crate::incoming::ToolUse;
 use claude_mem_core::os::{FileExt as _, OpenOptionsExt as _};
 use claude_mem_privacy::{Policy, redact_text};
 
-/// How much is read at a time, and at most. One answer is below a megabyte, and what comes after it in
-/// the file is mostly small; a longer line is skipped.
+/// How much is read at a time, and at most. One answer is below a megabyte, and what comes after it
+/// in the file is mostly small; a longer line is skipped.
 const BLOCK_BYTES: usize = 64 << 10;
 const BYTES_MAX: usize = 8 << 20;
 
@@ -48,8 +49,8 @@ pub(super) struct LastTexts {
     pub(super) is_answered: bool,
 }
 
-/// The last messages, from a transcript whose end may come up to `lag` after the event. An answer to an earlier
-/// prompt does not count there.
+/// The last messages, from a transcript whose end may come up to `lag` after the event. An answer
+/// to an earlier prompt does not count there.
 pub(super) fn last_messages_within(
     path: &Path,
     lag: Duration,
@@ -74,8 +75,8 @@ const LAG_PAUSE: Duration = Duration::from_millis(20);
 
 /// The last messages in this transcript, of which `read_line` understands one line.
 ///
-/// An answer from before the last prompt counts only once the prompt it answers has been seen, because
-/// what was said in a private turn is private.
+/// An answer from before the last prompt counts only once the prompt it answers has been seen,
+/// because what was said in a private turn is private.
 pub(super) fn last_messages(
     path: &Path,
     read_line: impl Fn(&[u8]) -> Option<Message>,
@@ -161,11 +162,12 @@ pub enum TurnPart {
     ApiError(String),
 }
 
-/// The parts of the last turn in this transcript, in order. A compaction right before its prompt belongs to it,
-/// because the turn before is over.
+/// The parts of the last turn in this transcript, in order. A compaction right before its prompt
+/// belongs to it, because the turn before is over.
 ///
-/// The rows may belong to another turn, if those of this one are not written yet. So the turn's id must not
-/// differ, and without one, its prompt must have been seen. What was said in a private turn is private.
+/// The rows may belong to another turn, if those of this one are not written yet. So the turn's id
+/// must not differ, and without one, its prompt must have been seen. What was said in a private
+/// turn is private.
 pub(super) fn turn_parts(
     path: &Path,
     prompt_id: &str,
@@ -262,8 +264,8 @@ const LATEST_BYTES_MAX: usize = 1 << 20;
 /// A longer transcript is not searched, and counts as one with private text.
 const SEARCHED_BYTES_MAX: u64 = 256 << 20;
 
-/// Whether a transcript has a private tag anywhere. A summary of such a conversation may contain what was private,
-/// in other words. If in doubt, it has.
+/// Whether a transcript has a private tag anywhere. A summary of such a conversation may contain
+/// what was private, in other words. If in doubt, it has.
 pub(super) fn mentions_private(path: &Path) -> bool {
     let Ok(mut file) = OpenOptions::new().read(true).no_wait().open(path) else { return true };
     let is_short = |found: std::fs::Metadata| found.is_file() && found.len() <= SEARCHED_BYTES_MAX;
@@ -336,7 +338,8 @@ impl Lines {
 
     /// Reads the block before and puts it in front of the rest.
     fn read_before(&mut self) -> Option<()> {
-        // A line longer than one block is read in ever larger ones, so that it is copied less often.
+        // A line longer than one block is read in ever larger ones, so that it is copied less
+        // often.
         let wanted = BLOCK_BYTES.max(self.end).min(self.start as usize);
         self.read += wanted;
         if self.read > BYTES_MAX {

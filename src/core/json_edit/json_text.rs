@@ -1,14 +1,14 @@
 //! Changes single elements of a JSON text, with or without comments, and keeps every other byte.
 //!
-//! A parser cannot write numbers, comments, white space and the order of members back as they were. So the text itself
-//! is changed: an element is inserted, replaced or removed where it is.
+//! A parser cannot write numbers, comments, white space and the order of members back as they were.
+//! So the text itself is changed: an element is inserted, replaced or removed where it is.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value, value::RawValue};
 use std::{fmt, ops::Range};
 
-/// The text with one member of the outermost object set to a value, or removed if that is null. `members` are those of
-/// the text.
+/// The text with one member of the outermost object set to a value, or removed if that is null.
+/// `members` are those of the text.
 pub(super) fn set(text: &str, members: &Map<String, Value>, key: &str, value: &Value) -> String {
     let mut wanted = members.clone();
     if value.is_null() {
@@ -125,8 +125,8 @@ impl Editor {
         path.pop();
     }
 
-    /// Items that stay keep their place. One that is not wanted any more is removed if the next wanted one comes later
-    /// or if there are too many; otherwise it becomes the wanted one.
+    /// Items that stay keep their place. One that is not wanted any more is removed if the next
+    /// wanted one comes later or if there are too many; otherwise it becomes the wanted one.
     fn update_items<'k>(&mut self, path: &mut Vec<Step<'k>>, old: &'k [Value], new: &'k [Value]) {
         let mut kept = 0;
         for (at, item) in old.iter().enumerate() {
@@ -275,7 +275,8 @@ impl Editor {
         &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
     }
 
-    /// The end of the line, behind its comments, if there is nothing else in it. Otherwise the place itself.
+    /// The end of the line, behind its comments, if there is nothing else in it. Otherwise the
+    /// place itself.
     fn end_of_line(&self, from: usize) -> usize {
         let is_in_comment = |at: usize| self.comments.iter().any(|it| it.start < at && at < it.end);
         let mut ends = self.text[from..].match_indices('\n').map(|(at, _)| from + at);
@@ -301,7 +302,8 @@ fn position(elements: &[Element], step: Step<'_>) -> Option<usize> {
     }
 }
 
-/// The white space before the first line that has some; two blanks if none has; `None` for a text in one line.
+/// The white space before the first line that has some; two blanks if none has; `None` for a text
+/// in one line.
 fn indent(text: &str) -> Option<String> {
     let text = text.trim();
     if !text.contains('\n') && text != "{}" {

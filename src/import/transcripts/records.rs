@@ -142,8 +142,8 @@ fn begin_of(past: &PastSessions, file: &Path) -> Option<Begun> {
     None
 }
 
-/// The session of a file in `folder`, or in a folder of its own name there, and the name of the directory around
-/// `folder`.
+/// The session of a file in `folder`, or in a folder of its own name there, and the name of the
+/// directory around `folder`.
 fn named_session(file: &Path, folder: &str) -> Option<(String, String)> {
     let session = file.file_stem()?.to_str()?;
     let is_named = |dir: &&Path, name: &str| dir.file_name().is_some_and(|it| it == name);
