@@ -102,6 +102,11 @@ impl TurnInput {
             self.prompted_at_commit = recorded.envelope.commit;
             self.cwd = prompt.cwd;
         }
+        // A prompt that was withdrawn to edit it is submitted again, mostly longer.
+        let last = self.prompt.rfind("\n\n").map_or(0, |at| at + 2);
+        if typed.text.starts_with(&self.prompt[last..]) {
+            self.prompt.truncate(last.saturating_sub(2));
+        }
         if !self.prompt.is_empty() && !typed.text.is_empty() {
             self.prompt.push_str("\n\n");
         }
@@ -297,6 +302,26 @@ mod tests {
                 (turn.previous_message.to_owned(), remarks)
             })
             .collect()
+    }
+
+    #[test]
+    fn a_prompt_without_an_answer_is_part_of_the_next_turn() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = EventLog::open(dir.path(), Options::default()).unwrap();
+        let envelope = Envelope { session: "s".into(), ..Envelope::default() };
+        let texts = ["Sell pens.", "Sell carts.", "Sell carts. Never on Sundays."];
+        let events = texts.map(prompt).into_iter().chain([stop("Done.", Vec::new())]);
+        for (number, event) in events.enumerate() {
+            let id = Id::new(number as u64 + 1, number as u64);
+            log.record(id, &envelope, &event).unwrap();
+        }
+        let log = Log::open(dir.path(), Options::default()).unwrap();
+        let mut store = Store::in_memory().unwrap();
+        store.fold(&log, |_| true).unwrap();
+        let pending = store.pending_turns(&EventFilter::default(), 10).unwrap();
+        let plan = Plan::new(&store, pending, None, &Limits::default(), 0).unwrap();
+        let input = TurnInput::read(&log, &plan.sessions[0].requests[0]).unwrap().unwrap();
+        assert_eq!(input.turn(None).prompt, "Sell pens.\n\nSell carts. Never on Sundays.");
     }
 
     #[test]

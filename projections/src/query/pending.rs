@@ -58,7 +58,7 @@ pub struct PendingTurn {
     pub project: Project,
     /// Number of the prompt that began it; 0 before the first one.
     pub turn: u32,
-    /// The places of its prompts: the first, and those typed while it ran.
+    /// The places of its prompts: the first, those typed while it ran, and unanswered ones before it.
     pub prompts: Vec<Seq>,
     /// Its pending events.
     pub pending: Vec<PendingEvent>,
@@ -88,6 +88,9 @@ pub struct Reprocessing {
     /// matches `claude-haiku-4-5-20251001`.
     pub model: Option<String>,
 }
+
+/// More prompts in a row without an answer are no part of one request.
+const UNANSWERED_MAX: usize = 5;
 
 const OPEN: &str = "answered_by is null and not is_parked";
 const PARKED: &str = "answered_by is null and is_parked";
@@ -216,11 +219,35 @@ impl Store {
         Ok(turns)
     }
 
+    /// Prompts of a turn, and those right before it that nobody answered: withdrawn to edit them, or
+    /// followed by another one before anything was done. What they say holds for this turn.
     fn prompts_of(&self, turn: &PendingTurn) -> Result<Vec<Seq>> {
-        let sql = "select seq from prompts where session = ?1 and turn = ?2 order by seq";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let prompts = statement.query_map((turn.session, turn.turn), |row| seq(row, 0))?;
-        Ok(prompts.collect::<rusqlite::Result<_>>()?)
+        let of_turn = "select seq from prompts where session = ?1 and turn = ?2 order by seq";
+        let mut of_turn = self.connection.prepare_cached(of_turn)?;
+        let before = "select max(turn) from prompts where session = ?1 and number < ?2";
+        let mut before = self.connection.prepare_cached(before)?;
+        let is_answered = "select exists (select 1 from tool_uses where session = ?1 and seq > ?2 and seq < ?3)
+                               or exists (select 1 from stops where session = ?1 and seq > ?2 and seq < ?3)";
+        let mut is_answered = self.connection.prepare_cached(is_answered)?;
+        let mut seqs = |turn_number: u32| -> Result<Vec<Seq>> {
+            let found = of_turn.query_map((turn.session, turn_number), |row| seq(row, 0))?;
+            Ok(found.collect::<rusqlite::Result<_>>()?)
+        };
+        let (mut prompts, mut first_turn) = (seqs(turn.turn)?, turn.turn);
+        for _ in 0..UNANSWERED_MAX {
+            let earlier: Option<u32> =
+                before.query_row((turn.session, first_turn), |row| row.get(0))?;
+            let Some(earlier) = earlier else { break };
+            let mut found = seqs(earlier)?;
+            let (Some(from), Some(until)) = (found.first(), prompts.first()) else { break };
+            let (from, until) = (from.raw() as i64, until.raw() as i64);
+            if is_answered.query_row((turn.session, from, until), |row| row.get(0))? {
+                break;
+            }
+            found.append(&mut prompts);
+            (prompts, first_turn) = (found, earlier);
+        }
+        Ok(prompts)
     }
 }
 
@@ -256,4 +283,25 @@ fn read_pending(row: &Row<'_>) -> rusqlite::Result<PendingEvent> {
         attempts: row.get("attempts")?,
         agent_id: row.get("agent_id")?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_log::TestLog;
+
+    #[test]
+    fn a_prompt_that_nobody_answered_belongs_to_the_next_turn() {
+        let mut scene = TestLog::new();
+        for answered in [true, false, false, true, true] {
+            scene.prompt("go");
+            if answered {
+                scene.stop();
+            }
+        }
+        let turns = scene.fold().pending_turns(&EventFilter::default(), 9).unwrap();
+        let prompts: Vec<(u32, usize)> =
+            turns.iter().map(|turn| (turn.turn, turn.prompts.len())).collect();
+        assert_eq!(prompts, [(1, 1), (4, 3), (5, 1)]);
+    }
 }
