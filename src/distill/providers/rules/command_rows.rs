@@ -228,6 +228,28 @@ mod tests {
     }
 
     #[test]
+    fn what_only_says_more_is_no_other_way() {
+        let wrong = ("git stash", "Exit code 1\nerror: could not write index");
+        assert!(!reply(&[wrong, ("GIT_TRACE=1 git stash", "")], None).contains("Use `"));
+    }
+
+    #[test]
+    fn commands_for_once_do_not_count_as_working_here() {
+        let works = |command| reply(&[(command, " 12 pass\n 0 fail")], None).contains("Works here");
+        assert!(works("bun run test"));
+        for command in [
+            "go build -o /tmp/x ./cmd",
+            "cd /tmp/x && go test ./...",
+            "command -v golangci-lint",
+            "dotnet --version",
+        ] {
+            assert!(!works(command), "{command}");
+        }
+        let killed = reply(&[("kill $(lsof -ti:80) 2>/dev/null; go build ./cmd", "")], None);
+        assert!(killed.contains("Works here: `go build ./cmd`"), "{killed}");
+    }
+
+    #[test]
     fn a_command_that_runs_tests_is_the_right_one_though_they_fail() {
         let refused = ("wrap bun run test", "Exit code 2\nerror: unrecognized subcommand 'bun'");
         let failed = ("bun run test", "Exit code 1\n 11 pass\n 1 fail");

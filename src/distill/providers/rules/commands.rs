@@ -333,8 +333,10 @@ fn shown_words(words: &[String]) -> String {
 
 /// The step as it was written, after the steps that set up its environment.
 fn whole(steps: &[Step], number: usize, cwd: &str) -> String {
-    let is_setup =
-        |step: &&Step| step.words.is_empty() || is_among(program(&step.words), "export|source|.");
+    let is_setup = |step: &&Step| {
+        step.words.is_empty() && step.text.contains('=')
+            || is_among(program(&step.words), "export|source|.")
+    };
     let setup = steps[..number].iter().filter(is_setup).map(|step| step.text.as_str());
     let texts: Vec<&str> = setup.chain([steps[number].text.as_str()]).collect();
     let mut text = texts.join(" && ");

@@ -256,11 +256,12 @@ impl Evidence {
     /// program, the most telling first.
     pub(super) fn works_here(&self) -> Vec<String> {
         let is_worth = |run: &&Run| {
-            run.has_passed()
+            !is_for_once(run)
+                && run.has_passed()
                 && (run.purpose >= Purpose::Build
                     || run.is_of_project && run.purpose == Purpose::Run
                     || !run.way.is_empty() && run.way.split(' ').count() > 1)
-                || run.is_background && run.is_of_project
+                || !is_for_once(run) && run.is_background && run.is_of_project
         };
         let mut found: Vec<&Run> = Vec::new();
         for run in self.runs.iter().rev().filter(is_worth) {
@@ -323,7 +324,18 @@ impl Evidence {
 fn is_one_off(run: &Run) -> bool {
     // A text that is given as an argument is no script: `git commit -m "$(cat <<'EOF'`.
     let whole = run.whole.replace("$(cat <<", "");
-    holds(&whole, "/tmp/|<<| -c \"| -c '| -e \"| -e '")
+    // A run that only says more is no other way: `GIT_TRACE=1 git stash`.
+    let is_trace = whole.split(' ').take_while(|word| word.contains('=')).any(|assignment| {
+        let name = assignment.split('=').next().unwrap_or_default();
+        holds(name, "TRACE|DEBUG|VERBOSE|LOG")
+    });
+    is_trace || holds(&whole, "/tmp/|<<| -c \"| -c '| -e \"| -e '")
+}
+
+/// It only asks whether a program is there, or makes something that nobody keeps.
+fn is_for_once(run: &Run) -> bool {
+    let place = format!("{} {}", run.whole, run.folder).replace('\\', "/").to_lowercase();
+    holds(&place, "/tmp/|/temp/|$tmp|$temp|scratch|command -v| --version")
 }
 
 /// Whether two commands of one program have the same subcommand: `git commit` is not how to `git add`. The refused one may
@@ -374,8 +386,9 @@ fn parsed(json: &str) -> Value {
 
 /// Places for files that nobody keeps.
 fn is_scratch(path: &str) -> bool {
+    let path = path.replace('\\', "/");
     ["/tmp/", "/private/tmp/", "/var/folders/"].iter().any(|dir| path.starts_with(dir))
-        || path.contains("/.claude/plans/")
+        || holds(&path, "/.claude/plans/|/AppData/Local/Temp/")
 }
 
 /// The source, and what it said in a sentence.

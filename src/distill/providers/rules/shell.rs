@@ -73,6 +73,10 @@ impl Splitter {
             match (quote, c) {
                 (Some(open), c) if c == open => quote = None,
                 (Some('\''), c) => self.word.push(c),
+                // In double quotes a backslash escapes few characters, and in `D:\shop` none.
+                (_, '\\') if is_plain_backslash(quote, &self.word, chars.peek()) => {
+                    self.word.push(c);
+                }
                 (_, '\\') => {
                     if let Some((_, next)) = chars.next()
                         && next != '\n'
@@ -163,6 +167,12 @@ impl Splitter {
             self.start += 1;
         }
     }
+}
+
+fn is_plain_backslash(quote: Option<char>, word: &str, next: Option<&(usize, char)>) -> bool {
+    let is_special = next.is_none_or(|(_, c)| "$`\"\\\n".contains(*c));
+    let is_on_a_drive = word.as_bytes().get(1) == Some(&b':');
+    !is_special && (quote == Some('"') || is_on_a_drive)
 }
 
 fn delimiter(after: &str) -> Option<String> {
@@ -257,6 +267,8 @@ mod tests {
             (";;&&||()", ""),
             ("wc -l < in.txt", "wc -l"),
             ("sudo -u postgres psql shop", "psql shop"),
+            (r#"cd "D:\shop\src" && go test \$x"#, r"cd D:\shop\src | go test $x"),
+            (r"cd D:\shop\src; ls a\ b", r"cd D:\shop\src | ls a b"),
         ];
         for (command, expected) in cases {
             assert_eq!(shown(command), expected, "{command}");
