@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::markdown::sentences;
 use super::parsed_turn::ParsedTurn;
 use super::text::{alternatives, begins, clip, holds, padded, words};
 use super::titles::rare_words;
@@ -12,6 +13,9 @@ const SHARED_MIN: usize = 2;
 
 /// The same if only the subject says what is meant: somebody reports that it still fails.
 const SUBJECT_SHARED_MIN: usize = 3;
+
+/// The same if a fix states the cause that was found before it.
+const CAUSE_SHARED_MIN: usize = 4;
 
 const PASSAGES_MAX: usize = 6;
 const PASSAGE_CHARS_MAX: usize = 500;
@@ -92,6 +96,7 @@ pub(super) fn corrected_titles<'t>(parsed: &ParsedTurn<'t>) -> Vec<&'t str> {
         .into_iter()
         .chain(taken_back(parsed))
         .chain(not_mended(parsed))
+        .chain(diagnosed_again(parsed))
         .chain(without_effect(parsed))
         .chain(denied(parsed));
     for title in found {
@@ -204,6 +209,32 @@ fn not_mended<'t>(parsed: &ParsedTurn<'t>) -> Vec<&'t str> {
     statements(parsed).filter(is_meant).map(|row| row.title).collect()
 }
 
+/// A diagnosis that the fix right after it states anew: the one who mends something knows its cause best.
+fn diagnosed_again<'t>(parsed: &ParsedTurn<'t>) -> Option<&'t str> {
+    let is_approval = words(&parsed.prompt.text) <= SHORT_REPORT_WORDS_MAX;
+    let cause = " root cause | the cause | the problem | the issue | because | caused by | was not | wasn't | instead of ";
+    let stated: Vec<&str> = sentences(&parsed.answer.narrative)
+        .into_iter()
+        .filter(|sentence| holds(&padded(&sentence.to_lowercase()), cause))
+        .collect();
+    if !is_approval || !parsed.evidence.has_work() || stated.is_empty() {
+        return None;
+    }
+    let latest = statements(parsed).map(|row| row.at).max()?;
+    let said = rare(&stated.join(" "));
+    let is_meant = |row: &&EarlierRow<'_>| {
+        let text = format!("{} {}", row.title, body(row));
+        row.at == latest
+            && row.kind == "discovery"
+            && holds(
+                &padded(&text.to_lowercase()),
+                " root cause | the cause | caused by | the problem | the issue ",
+            )
+            && shared(&text, &said) >= CAUSE_SHARED_MIN
+    };
+    statements(parsed).find(is_meant).map(|row| row.title)
+}
+
 /// The last fix, if the assistant says that it changes nothing.
 fn without_effect<'t>(parsed: &ParsedTurn<'t>) -> Vec<&'t str> {
     let is_said = [&parsed.answer.corrections, &parsed.remarks.corrections]
@@ -245,7 +276,7 @@ fn denied<'t>(parsed: &ParsedTurn<'t>) -> Vec<&'t str> {
 }
 
 /// Whether the user objects to what the assistant said or did.
-fn is_objection(prompt: &str) -> bool {
+pub(super) fn is_objection(prompt: &str) -> bool {
     let text = padded(&prompt.to_lowercase().replace('’', "'"));
     let starts = " no , | no it | no that | nope | actually | that's wrong | that's not | that is not | wrong | not true | this is wrong | \
          you're wrong | you are wrong | this isn't | nein , | non , | нет , | это не | неправда | hayır | yanlış | doğru değil ";
@@ -269,6 +300,13 @@ fn is_failure_report(prompt: &str) -> bool {
     let persists_wide = "还是不|还是报|还是有|仍然|没用|没有解决|没解决|同样的错误|まだ|直ってい";
     let short = " not work | doesn't work | does not work | not working | isn't working | not correct | no effect | no change | \
          geht nicht | funktioniert nicht | ne marche pas | no funciona | не работает | çalışmıyor | olmadı ";
+    // What helps a little was done.
+    if holds(
+        &text,
+        " better | closer | almost | improved | nearly | besser | mieux | mejor | лучше | daha iyi ",
+    ) {
+        return false;
+    }
     let is_short = words(start) <= SHORT_REPORT_WORDS_MAX;
     let not_to_work = alternatives("not to work|不行|不工作|動かない");
     holds(&text, persists)
@@ -381,6 +419,39 @@ mod tests {
         assert!(
             corrected_by_work("Still the same", "Let me look.", earlier()).is_empty(),
             "no other cause"
+        );
+    }
+
+    #[test]
+    fn a_diagnosis_is_replaced_by_the_fix_that_states_the_cause_anew() {
+        let row = EarlierRow {
+            narrative: "The root cause: the proxy of the basket has no route for prices.",
+            ..row("discovery", "The proxy of the basket is incomplete")
+        };
+        let corrected = |prompt, answer| {
+            let edit = r#"{"file_path":"/p/cart.rs","old_string":"a","new_string":"b"}"#;
+            let tool = ToolView { tool: "Edit", input: edit, output: "{}", ..ToolView::default() };
+            let turn = Turn {
+                prompt,
+                cwd: "/p",
+                tools: vec![tool],
+                last_assistant_message: Some(answer),
+                earlier: vec![row],
+                is_over: true,
+                ..Turn::default()
+            };
+            corrected_titles(&ParsedTurn::of(&turn)).len()
+        };
+        let fix =
+            "The proxy sent prices of the basket on the wrong route instead of the right one.";
+        assert_eq!(corrected("Please go ahead", fix), 1);
+        assert_eq!(
+            corrected("Please go ahead", "Added a button to the page, because it was asked for."),
+            0
+        );
+        assert_eq!(
+            corrected("Now add a button to the page, with a text that says what it does", fix),
+            0
         );
     }
 

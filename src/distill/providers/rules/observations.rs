@@ -82,6 +82,9 @@ fn work(parsed: &ParsedTurn<'_>, kind: Kind) -> Observation {
     for text in file_facts(parsed) {
         fact(&mut facts, &text);
     }
+    for text in parsed.remarks.rejections.iter().filter(|text| !is_rule(text)) {
+        fact(&mut facts, &format!("Rejected by the user: {text}"));
+    }
     for text in parsed.remarks.reasons.iter().chain(&parsed.remarks.errors) {
         fact(&mut facts, text);
     }
@@ -243,16 +246,21 @@ fn finding(parsed: &ParsedTurn<'_>, verbosity: Verbosity) -> Option<Observation>
     })
 }
 
+/// Whether words with which the user rejected a tool use state more than what to do next.
+fn is_rule(rejection: &str) -> bool {
+    corrections::is_objection(rejection) || !user_rules::rules(rejection).is_empty()
+}
+
 /// What the user wants to hold, in the user's words: one observation for all rules of the turn.
 fn user_rule(parsed: &ParsedTurn<'_>) -> Option<Observation> {
     let is_decision = |rule: &&String| parsed.prompt.decisions.iter().any(|text| same(rule, text));
     let mut rules: Vec<String> =
         parsed.prompt.rules.iter().filter(|rule| !is_decision(rule)).cloned().collect();
-    for rejection in &parsed.remarks.rejections {
+    for rejection in parsed.remarks.rejections.iter().filter(|text| is_rule(text)) {
         add(&mut rules, rejection, FACTS_MAX);
     }
     let (rule, others) = rules.split_first()?;
-    let title = title(rule);
+    let title = title(&sentence_case(user_rules::stating_clause(rule)));
     let mut facts = Vec::new();
     if title.len() + 1 < rule.len() {
         fact(&mut facts, rule);

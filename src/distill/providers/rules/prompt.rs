@@ -102,18 +102,22 @@ fn without_pasted(blocks: &[Block]) -> String {
     let announces = " this | this ? | following | reports | reported | says | said | got | error | message | output | reply | answer | \
          response | log | mail | email | complaint | complain | below | see | es | das | ceci | это | вот | сообщение | ошибка | şu | \
          bunu | hata ";
+    let is_announcement = |line: &str| {
+        let line = line.trim_end();
+        line.ends_with([':', '：'])
+            && (holds(&padded(&line.to_lowercase()), announces) || holds(line, "如下|报错|这个"))
+    };
     let mut own = Vec::new();
     for (number, block) in blocks.iter().enumerate() {
         let text = text(block.clone());
-        let last_line = text.lines().last().unwrap_or_default().trim_end();
-        let is_announcement = last_line.ends_with([':', '：'])
-            && (holds(&padded(&last_line.to_lowercase()), announces)
-                || holds(last_line, "如下|报错|这个"));
-        let is_list = matches!(blocks.get(number + 1), Some(Block::Item { .. }));
-        own.push(text);
-        if is_announcement && !is_list {
+        let last_own = text.lines().position(is_announcement);
+        let is_last_line = last_own.is_some_and(|line| line + 1 == text.lines().count());
+        let is_list = is_last_line && matches!(blocks.get(number + 1), Some(Block::Item { .. }));
+        if let Some(line) = last_own.filter(|_| !is_list) {
+            own.extend(text.lines().take(line + 1).map(str::to_owned));
             break;
         }
+        own.push(text);
     }
     own.join("\n")
 }
@@ -161,9 +165,17 @@ fn without_courtesy(text: &str) -> &str {
     text
 }
 
-/// A rule in the user's words, without the greeting.
+/// A rule in the user's words, without the greeting and the answer before it.
 fn as_rule(sentence: &str) -> String {
-    sentence_case(&one_line(without_courtesy(sentence)))
+    let mut text = without_courtesy(sentence);
+    let answers = "yes and |yes, |yes but |yes |and |but |so |one more thing, |oh and ";
+    while let Some(rest) = alternatives(answers).find_map(|words| {
+        let head = text.get(..words.len())?;
+        head.eq_ignore_ascii_case(words).then(|| without_courtesy(&text[words.len()..]))
+    }) {
+        text = rest;
+    }
+    sentence_case(&one_line(text))
 }
 
 /// Verbs with which tasks begin.
@@ -227,6 +239,7 @@ mod tests {
     fn rules_are_found_and_fault_reports_are_not() {
         let prompt = read("Always use pnpm here, never npm. Then add zod.");
         assert_eq!(prompt.rules, ["Always use pnpm here, never npm."]);
+        assert_eq!(read("Yes and do not wrap lines.").rules, ["Do not wrap lines."]);
         assert!(read("The callback never fires. It always worked.").rules.is_empty());
     }
 
@@ -234,6 +247,8 @@ mod tests {
     fn a_pasted_text_states_no_rules_of_the_user() {
         let prompt =
             read("Never use npm. Can you do this?:\n\nYou must update the cart.\n\nAlways log in.");
+        assert_eq!(prompt.rules, ["Never use npm."]);
+        let prompt = read("Never use npm. How can we fix this?:\nYou must update the cart first.");
         assert_eq!(prompt.rules, ["Never use npm."]);
         let prompt = read("Please do the following:\n- Always use pnpm\n- Never use npm");
         assert_eq!(prompt.rules, ["Always use pnpm", "Never use npm"]);

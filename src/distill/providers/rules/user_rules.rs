@@ -5,105 +5,31 @@
 
 use super::markdown::sentences;
 use super::prompt::begins_with_a_task;
-use super::text::{add, begins, clip, holds, padded, words};
+use super::rule_phrases::{
+    ALTERNATIVES, CIRCUMSTANCES, COMMAND_LIMITS, COMPLAINTS, CONSIDERATIONS, CONTRASTS, DEMANDS,
+    DEMANDS_WIDE, FILLERS, FOR_NOW, INQUIRIES, LOOKS, NEGATIVE_QUESTIONS, NO_DEMANDS,
+    NO_DEMANDS_WIDE, ORDERS, OUTWARD, PASSING, POLITE, PROHIBITIONS, PRONOUNS, QUESTIONS,
+    RULE_LISTS, STANDING, STANDING_QUESTIONS, STANDING_WIDE, STAYS, WISHES,
+};
+use super::text::{add, alternatives, begins, clip, fitting_title, holds, padded, words};
 
 const RULES_MAX: usize = 6;
 const RULE_CHARS_MAX: usize = 300;
 
-/// A longer prompt is a plan, a log or a document.
+/// A longer prompt is a plan, a log or a document, unless it is running text of few lines. Such a text weighs much,
+/// so that only clear rules of it count.
 const PROMPT_CHARS_MAX: usize = 1_500;
-
-/// Holds beyond this turn.
-const STANDING: &str = " always | from now on | going forward | next time | in future | in the future | every time | any time | \
-     anytime | never ever | at all times | remember that | remember to | in this repo we | in this project we | \
-     ab jetzt | immer | künftig | toujours | désormais | siempre | всегда | впредь | запомни | her zaman | bundan sonra | \
-     her seferinde | unutma ";
-const STANDING_WIDE: &str = "以后|每次|始终|一律|统一|今後|常に|必ず|항상";
-
-/// Demands: on the result, or wishes of the user.
-const DEMANDS: &str = " must | must not | mustn't | should not | shouldn't | should | should always | should only | should never | \
-     has to be | have to be | needs to be | need to be | need to have | needs to have | make sure | ensure | be sure | \
-     i want | i only want | i don't want | i do not want | we want | we don't want | we only want | i'd like | i would like | \
-     i prefer | prefer | preferable | preferably | i'd rather | i would rather | i don't like | i do not like | \
-     i would only | i need | we need | we use | we don't use | we never | is settled | settled already | \
-     deliberate | deliberately | on purpose | not important | isn't relevant | not relevant | it's allowed | is allowed | \
-     i allow | is fine to | i'll do the | i will do the | i'll handle | i will handle | i'll take care of | \
-     i will take care of | supposed to | allowed to | not allowed | don't reinvent | where possible | wherever possible | whenever possible | \
-     soll | sollte | muss | ich will | ich möchte | bitte kein | bitte nicht | il faut | doit | je veux | je préfère | \
-     debe | quiero | no quiero | prefiero | должен | должна | должно | должны | нужно чтобы | хочу чтобы | хочу | \
-     не хочу | нельзя | обязательно | lazım | gerek | olmalı | olmasın | istiyorum | istemiyorum | önemli değil | tercih ";
-const DEMANDS_WIDE: &str = "必须|应该|务必|一定要|我希望|我想要|我要|需要|禁止|不能|不要|别用|请用|只要|しないで|べき|ではなく|のみ|해야|하지 마";
-
-/// Begin a demand that something stays.
-const STAYS: &str = " keep | leave | please keep | please leave | and keep | and leave ";
-
-/// What the user wants, whatever else the sentence says.
-const WISHES: &str = " i only want | i don't want | i do not want | i don't like | i do not like | i prefer | i'd rather | \
-     i would rather | we only want | we don't want | we do not want | i want to use | i want to keep | i want to avoid ";
-
-/// Considerations, which are no demands yet.
-const CONSIDERATIONS: &str = " maybe | perhaps | i think we should | i think that we should | i guess | i feel | i still feel | \
-     i wonder | we could | good idea | vielleicht | peut-être | quizás | может быть | belki ";
-
-/// Announce a list of rules, at the end of a line.
-const RULE_LISTS: &str = " rules | requirements | constraints | conditions | guidelines | conventions | regeln | règles | \
-     reglas | правила | kurallar ";
-
-/// Prohibitions and contrasts.
-const LIMITS: &str = " don't | do not | dont | never | instead of | rather than | , not | but not | and not | not just | but only | \
-     but instead | no need to | too verbose | nicht | kein | keine | statt | ne pas | jamais | au lieu de | nunca | \
-     en lugar de | никогда | вместо | не надо | не нужно | не делай | не используй | asla | yerine | kullanma | yapma ";
-
-/// The same if the sentence is a command. In a statement they mostly report something.
-const COMMAND_LIMITS: &str = " only | without | avoid | stop | no more | exactly | just a | no longer | nur | seulement | solo | \
-     только | sadece ";
-
-/// Holds only for the moment, or only for what lies on the table.
-const PASSING: &str = " yet | just yet | right now | for now | at the moment | for the moment | not now | vorerst | pour l'instant | \
-     por ahora | пока | şimdilik ";
-
-/// Requests in the form of a question.
-const POLITE: &str = " can you | could you | would you | can we | could we | please ";
-
-/// Ask for an answer, not for a change.
-const INQUIRIES: &str =
-    " why | how | what | which | whether | explain | tell | check | see | verify | look | find ";
-
-/// Orders of work, in commands.
-const ORDERS: &str = " first | before you | before starting | begin by | begin with | start with | start by | follow ";
-
-/// Complaints that imply a rule; they may be questions.
-const COMPLAINTS: &str = " why are you | why aren't you | why arent you | why aren'tyou | why do you | why did you | why didn't you | \
-     you're supposed | you are supposed | i told you | i asked you | as i said | i said | you forgot | too verbose | \
-     you should have | that's not what | isn't this listed | still using | i did not say | i didn't say | \
-     i did not ask | i didn't ask | ich habe gesagt | я же | я просил | söyledim | demiştim ";
-
-/// Questions that are demands.
-const NEGATIVE_QUESTIONS: &str = " can't | cant | couldn't | shouldn't | wouldn't it | why not | why don't we | why don't you | \
-     can we have ";
-
-/// Questions that are demands wherever these words stand.
-const STANDING_QUESTIONS: &str = " can you always | can it always | can we always | could you always | could it always | please always | \
-     would you always | kannst du immer | her zaman yapabilir | можешь всегда ";
-
-/// Begin a question, with or without its mark.
-const QUESTIONS: &str = " what | which | how | where | when did | does | did | is there | are there | is it | is this | was | were | who ";
-
-/// Statements about the speaker's own work, knowledge or expectation.
-const NO_DEMANDS: &str = " i don't know | i don't understand | i do not understand | i don't think | i don't see | i do not see | i don't get | \
-     don't worry | never mind | nevermind | should work | should be fine | should be fixed | should be able | should have been | \
-     i should | should i | should we | what should | i need to | i need you to | i want you to | i want to | i'd like to | \
-     i would like to | i'd like you | i would like you | we need to | let me know | i never | it never | they never | we want to | \
-     doesn't | does not | didn't | did not | seems | still does ";
-
-/// "I need you to …" begins a task.
-const NO_DEMANDS_WIDE: &str = "需要你|帮我|我现在要";
+const DICTATED_CHARS_MAX: usize = 6_000;
+const DICTATED_LINES_MAX: usize = 4;
 
 /// What the user wants to hold, in the user's words, the strongest first.
 pub(super) fn rules(prompt: &str) -> Vec<String> {
-    if prompt.chars().count() > PROMPT_CHARS_MAX || is_pasted(prompt) {
+    let chars = prompt.chars().count();
+    let is_dictated = chars <= DICTATED_CHARS_MAX && prompt.lines().count() <= DICTATED_LINES_MAX;
+    if chars > PROMPT_CHARS_MAX && !is_dictated || is_pasted(prompt) {
         return Vec::new();
     }
+    let strength_min = if chars > PROMPT_CHARS_MAX { LISTED } else { 1 };
     let mut found: Vec<(u8, &str)> = Vec::new();
     let mut is_list = false;
     for line in prompt.lines() {
@@ -111,7 +37,7 @@ pub(super) fn rules(prompt: &str) -> Vec<String> {
         for sentence in sentences(line) {
             let strength = strength(sentence);
             let strength = if is_list { strength.max(LISTED) } else { strength };
-            if strength > 0 {
+            if strength >= strength_min {
                 found.push((strength, sentence));
             }
         }
@@ -130,6 +56,22 @@ fn without_address(sentence: &str) -> &str {
     let (first, rest) = sentence.split_once(' ').unwrap_or((sentence, ""));
     if first.starts_with("https://") { rest.trim_start() } else { sentence }
 }
+
+/// The clause of a long rule that states it: "The colors are fine, but the total should be bold".
+pub(super) fn stating_clause(rule: &str) -> &str {
+    let is_stated = |text: &str| fitting_title(text).is_some_and(|title| strength(&title) > 0);
+    if is_stated(rule) {
+        return rule;
+    }
+    let marks = [", but ", ", and ", ", so ", "; ", " - ", ": ", ", "];
+    let clauses = marks.iter().flat_map(|mark| {
+        rule.match_indices(mark).take(CLAUSES_MAX).map(|(at, mark)| &rule[at + mark.len()..])
+    });
+    clauses.into_iter().find(|clause| words(clause) >= 3 && is_stated(clause)).unwrap_or(rule)
+}
+
+/// More marks make a list.
+const CLAUSES_MAX: usize = 6;
 
 /// The strength of a rule in a list of them, and how long it may be.
 const LISTED: u8 = 3;
@@ -159,26 +101,40 @@ fn is_code(line: &str) -> bool {
         || begins(text, "error|warning|[error|[info")
 }
 
-/// How clearly a sentence states a rule; 0 if it does not.
+/// How clearly a sentence states a rule; 0 if it does not. Each clause of it can state one.
 fn strength(sentence: &str) -> u8 {
-    let lower = sentence.to_lowercase().replace('’', "'");
-    let text = padded(&lower);
-    let count = words(sentence);
-    if !(2..=60).contains(&count) || sentence.starts_with('/') {
+    if !(2..=60).contains(&words(sentence)) || sentence.starts_with('/') {
         return 0;
     }
-    let is_question = sentence.ends_with(['?', '？']);
-    let is_everywhere = holds(&text, " everywhere ") && !begins_with_a_task(sentence);
+    let clauses = sentence.split(" - ").flat_map(|part| part.split(" — "));
+    clauses.flat_map(|part| part.split("; ")).map(clause_strength).max().unwrap_or(0)
+}
+
+fn clause_strength(clause: &str) -> u8 {
+    let lower = clause.to_lowercase().replace('’', "'");
+    let text = padded(&lower);
+    let count = words(clause);
+    if count < 2 {
+        return 0;
+    }
+    let main = main_clause(&text);
+    let is_question = clause.ends_with(['?', '？']);
+    let is_everywhere = holds(&text, " everywhere ") && !begins_with_a_task(clause);
     let is_standing =
         (is_everywhere || holds(&text, STANDING) || holds(&lower, STANDING_WIDE)) && count >= 3;
-    let is_demand = holds(&text, DEMANDS) || holds(&lower, DEMANDS_WIDE) || begins(&text, STAYS);
-    let is_command = is_command(&text);
+    let is_demand = holds(&text, DEMANDS) || holds(&lower, DEMANDS_WIDE) || begins(main, STAYS);
+    let is_command = is_command(main);
     // "Rename it, no other change" is a task.
-    let is_exclusion = holds(&text, " , no ") && !begins_with_a_task(sentence);
-    let is_limit =
-        holds(&text, LIMITS) || is_exclusion || is_command && holds(&text, COMMAND_LIMITS);
+    let is_exclusion = holds(&text, " , no ") && !begins_with_a_task(clause) || is_ban(&text);
+    let forbids = holds(&text, PROHIBITIONS) || forbids_in_russian(&text);
+    let is_limit = forbids
+        || holds(&text, CONTRASTS)
+        || is_exclusion
+        || is_command && holds_as_limit(main, COMMAND_LIMITS);
     let is_order = holds(&text, ORDERS) || text.ends_with(" before ");
     let is_conditional = holds(&text, " if there is | if there are ") && !holds(&text, INQUIRIES);
+    // "Use the second cart", but not "Use the cart to sell pens", which is a task.
+    let is_means = begins(main, " use ") && !holds(main, " to | on this | and ");
     let is_complaint = holds(&text, COMPLAINTS);
     let is_report = is_fault_report(&text);
     match () {
@@ -190,14 +146,25 @@ fn strength(sentence: &str) -> u8 {
             let is_demand = begins(&text, NEGATIVE_QUESTIONS)
                 || begins(&text, WISHES)
                 || holds(&text, STANDING_QUESTIONS)
+                || begins(&text, POLITE) && holds(&text, " every time | any time | anytime ")
                 || is_request
                 || is_tagged && !begins(&text, QUESTIONS);
             u8::from(is_demand && count >= 4) * 2
         }
         () if begins(&text, QUESTIONS) => 0,
         () if is_report || holds(&text, " never mind | nevermind | don't worry ") => 0,
+        () if holds(&text, ALTERNATIVES) => 0,
+        // "Check the notes, but don't change them."
+        () if begins(main, LOOKS) => {
+            let (_, rest) = main.split_once(" , ").unwrap_or_default();
+            let has_rule = holds(rest, " should | must | don't | do not | dont | never ");
+            u8::from(has_rule && !holds(&text, PASSING)) * 2
+        }
         () if is_standing => 4,
-        () if holds(&text.replace(" yet another ", " another "), PASSING) => 0,
+        () if holds(&text.replace(" yet another ", " another "), PASSING) => {
+            u8::from(is_command && forbids && holds(main, OUTWARD)) * 2
+        }
+        () if holds(&text, FOR_NOW) => u8::from(is_command && is_limit) * 2,
         () if is_wish(&text) => 2 + u8::from(is_limit),
         () if holds(&text, CONSIDERATIONS) && !is_limit => 0,
         () if holds(&text, " we need to have | we need to be ") => 2,
@@ -206,10 +173,59 @@ fn strength(sentence: &str) -> u8 {
         }
         () if count < 3 => 0,
         () if is_demand && is_limit => 3,
-        () if is_demand || is_limit => 2,
-        () if (is_order || is_conditional) && is_command => 1,
+        () if is_demand || is_exclusion || is_limit && is_command => 2,
+        () if (is_order || is_conditional || is_means) && is_command => 1,
         () => 0,
     }
+}
+
+/// The part of a padded sentence that states or orders something, without what leads to it.
+fn main_clause(text: &str) -> &str {
+    let mut text = text;
+    loop {
+        let filler = alternatives(FILLERS).find(|filler| text.starts_with(filler));
+        let circumstance = begins(text, CIRCUMSTANCES).then(|| text.find(" , ")).flatten();
+        let length = match (filler, circumstance) {
+            (Some(filler), _) => filler.len(),
+            (None, Some(at)) => at + " , ".len(),
+            (None, None) => return text,
+        };
+        text = &text[length - 1..];
+    }
+}
+
+/// Words that a limit may follow at the beginning of a command.
+const LIMIT_WORDS_BEFORE_MAX: usize = 3;
+
+fn holds_as_limit(main: &str, limits: &str) -> bool {
+    alternatives(limits).any(|limit| {
+        main.match_indices(limit).any(|(at, _)| {
+            let before = &main[..at];
+            before.split_whitespace().count() <= LIMIT_WORDS_BEFORE_MAX
+                || [" ,", " and", " but"].iter().any(|word| before.ends_with(word))
+                || at + limit.len() == main.len()
+        })
+    })
+}
+
+/// `не меняй`, `не удаляйте`: the verb tells that it is a command.
+fn forbids_in_russian(text: &str) -> bool {
+    let commands = ["ай", "уй", "яй", "йте", "ите", "ьте", "ши", "удь"];
+    let is_command = |verb: &str| commands.iter().any(|ending| verb.ends_with(ending));
+    let mut words = text.split(' ').skip_while(|word| *word != "не");
+    words.next().is_some() && words.next().is_some_and(is_command)
+}
+
+const BAN_WORDS_MAX: usize = 8;
+
+/// "No emojis in comments", but not "No data is returned".
+fn is_ban(text: &str) -> bool {
+    let others = " no , | no it | no that | no this | no i | no you | no we | no the | no one | no need | no problem | no worries | \
+         no idea | no change | no changes | no luck | no matter | no longer | no response | no reply | no replies | no wait | no not ";
+    let verbs =
+        " is | are | was | were | has | have | does | did | do | shown | found | returned | seems ";
+    let count = text.split_whitespace().count();
+    begins(text, " no ") && !begins(text, others) && !holds(text, verbs) && count <= BAN_WORDS_MAX
 }
 
 /// "I want JSON first", but not "I want to see it", which begins a task.
@@ -226,7 +242,8 @@ pub(super) fn is_lasting(rule: &str) -> bool {
     if holds(&text, COMPLAINTS) || holds(&text, STANDING_QUESTIONS) {
         return true;
     }
-    if rule.ends_with(['?', '？']) || holds(&text, NO_DEMANDS) {
+    let is_passing = holds(&text, PASSING) || holds(&text, FOR_NOW);
+    if rule.ends_with(['?', '？']) || holds(&text, NO_DEMANDS) || is_passing {
         return false;
     }
     // "So that it is always visible" describes a result.
@@ -255,9 +272,11 @@ fn is_fault_report(text: &str) -> bool {
 
 /// Whether a sentence tells somebody to do something: it does not begin with its subject.
 fn is_command(text: &str) -> bool {
-    let subjects = " i | it | the | this | that | they | we | you | he | there | these | those | what | when | where | who | how | why | \
-         i've | i'm | my | our | your ";
-    !begins(text, subjects)
+    let subjects =
+        " the | these | those | what | when | where | who | how | why | my | our | your ";
+    // "In the shop we tested it" has a subject, too.
+    let places = " in | on | at | with | as | since | given ";
+    !begins(text, subjects) && !begins(text, PRONOUNS) && !begins(text, places)
 }
 
 #[cfg(test)]
@@ -293,6 +312,25 @@ mod tests {
             "Ensure that error pages name the cart.",
             "Open two tickets if there are two faults.",
             "Yes, commit it, and I'll do the release.",
+            "Do not update the server yet.",
+            "Let's only build the first cart for now.",
+            "I've reverted your changes - focus only on the second cart.",
+            "Can we have a link any time a cart is named?",
+            "Why aren't we using one table for these tests?",
+            "The code should be clear, so that a comment doesn't say what it does, only why.",
+            "No emojis in the comments.",
+            "This repo uses tabs.",
+            "Let's not copy the cart.",
+            "Run the tests after every change.",
+            "Сначала напиши тесты.",
+            "Please push directly to main.",
+            "Use the second writer.",
+            "Write the notes in English.",
+            "Ask me before deleting carts.",
+            "Good idea to keep both running.",
+            "Check the notes, but don't change them.",
+            "Не меняй корзину.",
+            "Butonlar aynı renkte olsun.",
             "不要用 npm，统一用 pnpm。",
             "Никогда не используй npm.",
             "Her zaman pnpm kullan.",
@@ -332,6 +370,24 @@ mod tests {
             "Can you explain why it shows cents instead of euro?",
             "Can you add a total?",
             "Check if there are two carts.",
+            "On this page: i don't see the button.",
+            "In the first shop we tested it by hand and not with the tool.",
+            "The totals do not seem to be right.",
+            "It will also never be set on a server.",
+            "The steps are too large, I can see each of them rather than one line.",
+            "This file is generated by a script, not written by hand.",
+            "Alternatively we could write a second cart instead of a list.",
+            "The question is if it should have two colors.",
+            "Investigate the cart and give me an analysis first.",
+            "Given this page, check the notes and ensure we can go on.",
+            "Start with task 2.",
+            "Make a proposal for carts that only have one item.",
+            "You can say the same of the colors we use in the cart.",
+            "Ah, but the cart doesn't need to be a list.",
+            "We should find a way to read it.",
+            "No data is returned.",
+            "No, it works.",
+            "Use the cart to sell two pens.",
         ] {
             assert_eq!(rules(text), Vec::<String>::new(), "{text}");
         }
@@ -366,6 +422,7 @@ mod tests {
             "Put the notes into a file instead of the page.",
             "Make sure the modal covers the page.",
             "I want a button in the header.",
+            "Do not update the server yet.",
         ] {
             assert!(!is_lasting(text), "{text}");
         }
@@ -374,9 +431,25 @@ mod tests {
     }
 
     #[test]
+    fn a_long_rule_is_called_by_the_clause_that_states_it() {
+        let list = "We have the front page and the topics, such as carts and notes, whatever";
+        let rule =
+            format!("{list}, but it should be as easy as possible to get to where you want to go.");
+        let clause = "it should be as easy as possible to get to where you want to go.";
+        assert_eq!(stating_clause(&rule), clause);
+        assert_eq!(stating_clause("Never use npm here."), "Never use npm here.");
+        assert_eq!(stating_clause(list), list);
+    }
+
+    #[test]
     fn pasted_text_is_not_the_user() {
         assert!(rules("Implement the following plan:\n\n# Plan\nNever use npm.").is_empty());
         assert!(rules("diff:\n@@ -1 +1 @@\n- never use npm\n+ always use pnpm").is_empty());
-        assert!(rules(&"Always use pnpm. ".repeat(100)).is_empty());
+        assert!(rules(&"Always use pnpm.\n".repeat(100)).is_empty());
+        let dictated = format!(
+            "{}I don't want a second cart, not even for guests.",
+            "It was slow. ".repeat(150)
+        );
+        assert_eq!(rules(&dictated), ["I don't want a second cart, not even for guests."]);
     }
 }
