@@ -58,7 +58,8 @@ pub struct PendingTurn {
     pub project: Project,
     /// Number of the prompt that began it; 0 before the first one.
     pub turn: u32,
-    /// The places of its prompts: the first, those typed while it ran, and unanswered ones before it.
+    /// The places of its prompts: the first, those typed while it ran, and unanswered ones before
+    /// it.
     pub prompts: Vec<Seq>,
     /// Its pending events.
     pub pending: Vec<PendingEvent>,
@@ -219,8 +220,8 @@ impl Store {
         Ok(turns)
     }
 
-    /// Prompts of a turn, and those right before it that nobody answered: withdrawn to edit them, or
-    /// followed by another one before anything was done. What they say holds for this turn.
+    /// Prompts of a turn, and those right before it that nobody answered: withdrawn to edit them,
+    /// or followed by another one before anything was done. What they say holds for this turn.
     fn prompts_of(&self, turn: &PendingTurn) -> Result<Vec<Seq>> {
         let of_turn = "select seq from prompts where session = ?1 and turn = ?2 order by seq";
         let mut of_turn = self.connection.prepare_cached(of_turn)?;

@@ -1,6 +1,6 @@
 //! Reads the last message of a turn: the result, causes, choices, and what is left to do.
 
-use super::choices::{is_choice, is_proposal};
+use super::choices::{is_choice, is_proposal, states_choice};
 use super::corrections::Corrections;
 use super::markdown::{self, Block, sentences};
 use super::text::{
@@ -236,7 +236,9 @@ impl Reader {
         let is_proposed = is_proposal(&lower);
         if is_proposed && holds(&lower, "recommend|suggest|propose|i'd |i would ") {
             add(&mut self.proposals, statement(sentence), LIST_MAX);
-        } else if !is_proposed && (about == Section::Decisions || is_choice(&lower)) {
+        } else if !is_proposed
+            && (about == Section::Decisions || is_choice(&lower) && states_choice(sentence))
+        {
             add(&mut self.answer.decisions, statement(sentence), LIST_MAX);
         } else if about == Section::Lessons || is_lesson(&lower) {
             add(&mut self.answer.learned, statement(sentence), LIST_MAX);

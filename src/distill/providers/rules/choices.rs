@@ -3,7 +3,9 @@
 use std::fmt;
 
 use super::markdown::{self, Block, sentences};
-use super::text::{alternatives, begins, clip, holds, is_among, one_line, padded, words};
+use super::text::{
+    alternatives, begins, clip, fitting_title, holds, is_among, one_line, padded, words,
+};
 
 /// Somebody who chose, and the verb.
 const CHOSEN: &str = " i chose | we chose | you chose | user chose | i decided | we decided | you decided | user decided | \
@@ -22,9 +24,10 @@ const KEPT: &str = " i kept | we kept | i switched | we switched | i rejected | 
      i avoided | i used | i replaced | i preferred | we dropped ";
 const KEPT_FIRST: &str = " kept | switched to | rejected | avoided | preferred | dropped ";
 
-/// Kept or used only for now, or only for this turn: no choice that holds.
+/// Kept or used only for now, or only for how this turn went on: no choice that holds.
 const PASSING: &str = " for now | for the moment | this turn | this session | didn't ask | did not ask | not asked | you asked | \
-     uncommitted | unstaged | untracked | scratch | temporary | temporarily ";
+     uncommitted | unstaged | untracked | scratch | temporary | temporarily | amended | fixup | force-pushed | subagent | \
+     agent | came back ";
 
 const CHOSEN_WIDE: &str = "选择了|决定|采用了|選択し|採用し|決めました|선택했|결정했";
 
@@ -69,9 +72,25 @@ fn acted_against_an_alternative(text: &str) -> bool {
     let acted = words.windows(2).any(|pair| matches!(pair, ["i" | "we", verb] if is_past(verb)));
     let begins_so = words.first().is_some_and(|word| is_past(word))
         && clause.len() + 1 >= at
-        && words.len() <= ACTION_WORDS_MAX
-        && holds(text, " because | since ");
-    acted || begins_so
+        && words.len() <= ACTION_WORDS_MAX;
+    (acted || begins_so) && holds(text, " because | since | so that | as the | as it ")
+}
+
+/// Whether the part of a sentence that would be the title states the choice. Else the row is called
+/// by something that happened before it.
+pub(super) fn states_choice(sentence: &str) -> bool {
+    let clause = choice_clause(sentence);
+    let title = fitting_title(clause).unwrap_or_default().to_lowercase();
+    let is_whole = title.len() + 1 >= clause.len();
+    is_whole || is_choice(&title) || holds(&padded(&title), CHOSEN) || begins_with_choice(&title)
+}
+
+fn begins_with_choice(lower: &str) -> bool {
+    let text = padded(lower);
+    begins(&text, CHOSEN_FIRST)
+        || begins(&text, KEPT_FIRST)
+        || holds(&text, KEPT)
+        || holds(&text, " instead of | rather than ")
 }
 
 /// Whether a sentence only proposes something.
@@ -92,6 +111,8 @@ pub(super) fn choice_clause(text: &str) -> &str {
 /// A question of a form, and what the user answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice {
+    /// The form's short name of the question; empty if unknown.
+    pub(super) header: String,
     pub(super) question: String,
     pub(super) answer: String,
 }
@@ -100,10 +121,13 @@ impl Choice {
     /// Whether the answer settles more than what to do next, and is no question itself.
     pub(super) fn is_decision(&self) -> bool {
         let question = padded(&self.question.to_lowercase());
-        let asks_back = self.answer.contains(['?', '？']);
+        // Turkish asks with a word instead of a mark.
+        let asks_back = self.answer.contains(['?', '？'])
+            || holds(&padded(&self.answer.to_lowercase()), " mı | mi | mu | mü ");
         let routine =
             " next step | what next | do next | sıradaki adım | следующий шаг | nächster schritt ";
-        !asks_back && !holds(&question, routine)
+        let permits = " can i | may i | shall i | ok to | okay to | kann ich | darf ich | puis-je | puedo | можно ли ";
+        !asks_back && !holds(&question, routine) && !holds(&question, permits)
     }
 }
 
@@ -283,9 +307,33 @@ mod tests {
             "——这符合你的决定。",
             "that is what we decided.",
             "three findings moved files between the groups we agreed.",
+            "since it was the last commit, i amended it rather than adding one.",
+            "i stopped and came back rather than guess.",
+            "i fixed it directly rather than asking the agent, because it was small.",
         ] {
             assert!(!is_choice(text), "{text}");
         }
+    }
+
+    #[test]
+    fn the_title_of_a_choice_states_it() {
+        let long = "Checked the docs of the cart against the rules of the shop, and they name the same eleven patterns of old, \
+                    so I kept the old cart because guests use it.";
+        assert!(states_choice(long));
+        let before = "Checked the docs of the cart against the rules of the shop and they name the same eleven patterns of old \
+                      carts that other pages have and I matched those rather than new ones because guests use them.";
+        assert!(!states_choice(before));
+    }
+
+    #[test]
+    fn permissions_and_questions_back_are_no_decisions() {
+        let is_decision = |question: &str, answer: &str| {
+            let (header, question, answer) = (String::new(), question.into(), answer.into());
+            Choice { header, question, answer }.is_decision()
+        };
+        assert!(is_decision("Which database?", "SQLite"));
+        assert!(!is_decision("The tests fail. Can I remove the old carts?", "Yes"));
+        assert!(!is_decision("Hangi sepet?", "bunu eklemek mi gerekiyor"));
     }
 
     #[test]

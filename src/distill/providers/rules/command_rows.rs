@@ -234,6 +234,17 @@ mod tests {
     }
 
     #[test]
+    fn a_failed_hook_of_git_is_no_fix_on_the_way() {
+        let failed = "Exit code 1\nerror: Item 3 failed";
+        let fixed = |command| {
+            let runs = [(command, failed), ("edit /p/cart.rs", ""), (command, "ok")];
+            reply(&runs, None).contains("Fixed on the way")
+        };
+        assert!(fixed("./pack --all"));
+        assert!(!fixed("git commit -m carts"));
+    }
+
+    #[test]
     fn commands_for_once_do_not_count_as_working_here() {
         let works = |command| reply(&[(command, " 12 pass\n 0 fail")], None).contains("Works here");
         assert!(works("bun run test"));

@@ -209,7 +209,7 @@ fn not_mended<'t>(parsed: &ParsedTurn<'t>) -> Vec<&'t str> {
     statements(parsed).filter(is_meant).map(|row| row.title).collect()
 }
 
-/// A diagnosis that the fix right after it states anew: the one who mends something knows its cause best.
+/// A diagnosis that the fix right after it restates: the cause that was fixed is the right one.
 fn diagnosed_again<'t>(parsed: &ParsedTurn<'t>) -> Option<&'t str> {
     let is_approval = words(&parsed.prompt.text) <= SHORT_REPORT_WORDS_MAX;
     let cause = " root cause | the cause | the problem | the issue | because | caused by | was not | wasn't | instead of ";

@@ -6,7 +6,7 @@ use super::answer::Answer;
 use super::choices::Choice;
 use super::commands::{Commit, Purpose, Run};
 use super::files::{self, FileChange};
-use super::text::{add, clip, code, holds, relative, words};
+use super::text::{add, clip, code, holds, one_line, relative, words};
 use crate::turn_prompt::{ToolView, Turn};
 use claude_mem_capture::clients::patched_files;
 
@@ -115,7 +115,7 @@ impl Evidence {
                     LIST_MAX,
                 );
             }
-            "AskUserQuestion" => self.choices(output),
+            "AskUserQuestion" => self.choices(input, output),
             "TodoWrite" => self.todos(input),
             tool if tool.starts_with("mcp__") && !tool.contains("claude-mem") => {
                 add(&mut self.consulted, service(tool, view.failed, output), LIST_MAX);
@@ -124,14 +124,22 @@ impl Evidence {
         }
     }
 
-    fn choices(&mut self, output: &Value) {
+    fn choices(&mut self, input: &Value, output: &Value) {
+        let forms = [&output["questions"], &input["questions"]];
+        let asked = || forms.iter().filter_map(|form| form.as_array()).flatten();
         for (question, answer) in output["answers"].as_object().into_iter().flatten() {
             let notes = output["annotations"][question]["notes"].as_str().unwrap_or_default();
             let answer = match answer.as_str().unwrap_or_default() {
                 "(notes only)" => notes,
                 answer => answer,
             };
-            let choice = Choice { question: clip(question, 300), answer: clip(answer, 300) };
+            let header = asked().find(|form| form["question"] == *question);
+            let header = header.and_then(|form| form["header"].as_str()).unwrap_or_default();
+            let choice = Choice {
+                header: one_line(header),
+                question: clip(question, 300),
+                answer: clip(answer, 300),
+            };
             let is_known = self.choices.contains(&choice);
             if !choice.answer.is_empty() && !is_known && self.choices.len() < LIST_MAX {
                 self.choices.push(choice);

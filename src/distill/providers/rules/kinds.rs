@@ -2,7 +2,7 @@
 
 use super::files::Class;
 use super::parsed_turn::ParsedTurn;
-use super::text::{holds, is_among};
+use super::text::{holds, is_among, padded};
 use claude_mem_memory::modes::Mode;
 
 /// A type of observation, as the mode `code` has them.
@@ -160,12 +160,25 @@ pub(super) fn of_prefix(subject: &str) -> Option<Kind> {
 pub(super) fn of_finding(text: &str) -> Kind {
     let lower = text.to_lowercase();
     let marks = "vulnerab|cve-|sql injection|xss|csrf|path traversal|remote code execution";
-    if holds(&lower, marks) { Kind::SecurityAlert } else { Kind::Discovery }
+    // A review that finds nothing names what it looked for.
+    let is_denied = holds(
+        &padded(&lower),
+        " no vulnerabilities | no vulnerability | no new vulnerabilities | no new vulnerability | no concrete | no security | \
+         no exploitable | no findings | nothing to flag | not vulnerable | does not introduce | doesn't introduce ",
+    );
+    if holds(&lower, marks) && !is_denied { Kind::SecurityAlert } else { Kind::Discovery }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_review_without_findings_is_no_alert() {
+        assert_eq!(of_finding("The cart allows SQL injection."), Kind::SecurityAlert);
+        assert_eq!(of_finding("Read the cart. No new vulnerabilities."), Kind::Discovery);
+        assert_eq!(of_finding("The change does not introduce an XSS."), Kind::Discovery);
+    }
 
     #[test]
     fn the_first_words_name_the_kind() {

@@ -30,6 +30,9 @@ const FINDING_CHARS_MIN: usize = 100;
 /// A shorter answer to a question for which nothing was looked up is no finding.
 const CHAT_CHARS_MIN: usize = 400;
 
+/// A shorter sentence about what the user chose does not say it without the question.
+const ECHO_WORDS_MIN: usize = 7;
+
 /// Makes the observations of a turn under a mode.
 pub(super) fn of(parsed: &ParsedTurn<'_>, mode: &Mode, verbosity: Verbosity) -> Vec<Observation> {
     let mut found: Vec<(Kind, Observation)> = Vec::new();
@@ -175,10 +178,13 @@ fn fixes_on_the_way<'s>(
             fix.before.fault.as_ref().filter(|fault| fault.weight >= 5 && !fault.is_compile);
         let is_style = holds(&fix.before.shown, "lint|format|fmt|prettier|biome|ruff|black");
         let is_test_edited = fix.files.iter().any(|file| file.class() == Class::Test);
+        // A hook of git prints what any check prints, so that it is unknown what failed.
+        let is_hook = fix.before.shown.starts_with("git ");
         let is_changed = !(fix.files.is_empty() && fix.effects.is_empty());
         !matches!(kind, Kind::Bugfix | Kind::Refactor)
             && fault.is_some()
             && !is_style
+            && !is_hook
             && is_changed
             && !is_test_edited
             && fix.before.purpose != Purpose::Look
@@ -222,7 +228,7 @@ fn finding(parsed: &ParsedTurn<'_>, verbosity: Verbosity) -> Option<Observation>
     if chars < chars_min {
         return None;
     }
-    let title = titles::of_finding(parsed)?;
+    let title = titles::of_finding(parsed, chars >= CHAT_CHARS_MIN)?;
     let mut facts = Vec::new();
     let reasons = parsed.remarks.reasons.iter().chain(&parsed.remarks.errors);
     for text in answer.points.iter().chain(reasons).chain(&evidence.consulted) {
@@ -316,19 +322,34 @@ fn chosen_title(choice: &Choice) -> String {
         .iter()
         .find_map(|mark| answer.strip_suffix(mark))
         .map_or(answer, str::trim);
-    let whole = format!("{answer} — {}", asked(&choice.question));
-    if whole.chars().count() <= TITLE_CHARS_MAX { whole } else { title(&whole) }
+    let question = asked(&choice.question);
+    let last = last_question(&choice.question);
+    // In place of a question that does not fit: its last sentence, or its subject.
+    let short = if is_vague(last) { "" } else { last };
+    let fitting = [question, short, choice.header.as_str(), last]
+        .into_iter()
+        .filter(|text| !text.is_empty() && !text.ends_with('…'))
+        .map(|text| format!("{answer} — {text}"))
+        .find(|whole| whole.chars().count() <= TITLE_CHARS_MAX);
+    fitting.unwrap_or_else(|| title(&format!("{answer} — {question}")))
 }
 
 /// The question of a text, without what leads to it unless the question needs that.
 fn asked(text: &str) -> &str {
+    let question = last_question(text);
+    if is_vague(question) { text } else { question }
+}
+
+fn last_question(text: &str) -> &str {
     let found = sentences(text);
-    let question =
-        found.iter().rev().find(|text| text.ends_with(['?', '？'])).copied().unwrap_or(text);
+    found.iter().rev().find(|text| text.ends_with(['?', '？'])).copied().unwrap_or(text)
+}
+
+/// Needs the sentence before it.
+fn is_vague(question: &str) -> bool {
     let lower = padded(&question.to_lowercase());
-    let is_vague = words(question) < 4
-        || holds(&lower, " it | this | that | them | these | those | 它 | это | bunu ");
-    if is_vague { text } else { question }
+    words(question) < 4
+        || holds(&lower, " it | this | that | them | these | those | 它 | это | bunu ")
 }
 
 /// `2. Cache in memory` and `Option B: polling`, without the name of the option.
@@ -340,15 +361,27 @@ fn without_option_name(option: &str) -> &str {
     rest.map(str::trim_start).filter(|rest| words(rest) >= 2).unwrap_or(option)
 }
 
-/// Choices that the answer states, in a turn that changed something.
+/// Choices that the answer states, in a turn that changed something. "You chose …" repeats an
+/// answer of the user that has its own row.
 fn decisions<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observation> + 's {
     let count = if parsed.evidence.has_work() { 2 } else { 0 };
-    parsed.answer.decisions.iter().take(count).map(|text| Observation {
-        title: title(choice_clause(text)),
-        subtitle: "Decided in the session".to_owned(),
-        narrative: whole(text),
-        concepts: vec!["trade-off".to_owned(), "why-it-exists".to_owned()],
-        ..Observation::default()
+    let has_answered = user_decisions(parsed).next().is_some();
+    let repeats = move |text: &&String| {
+        let lower = text.to_lowercase();
+        let is_yours = holds(
+            &padded(&lower),
+            " you chose | you decided | you picked | you went with | you confirmed | user chose | user picked ",
+        ) || holds(&lower, "你选择|你决定");
+        is_yours && (has_answered || words(text) < ECHO_WORDS_MIN)
+    };
+    parsed.answer.decisions.iter().filter(move |text| !repeats(text)).take(count).map(|text| {
+        Observation {
+            title: title(choice_clause(text)),
+            subtitle: "Decided in the session".to_owned(),
+            narrative: whole(text),
+            concepts: vec!["trade-off".to_owned(), "why-it-exists".to_owned()],
+            ..Observation::default()
+        }
     })
 }
 

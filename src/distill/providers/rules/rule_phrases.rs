@@ -1,6 +1,8 @@
-//! Words and phrases by which rules of the user are recognized, in the languages of the sessions we examined.
+//! Words and phrases by which rules of the user are recognized, in the languages of the sessions we
+//! examined.
 //!
-//! Phrases between spaces are compared with whole words. Languages without spaces have lists of their own.
+//! Phrases between spaces are compared with whole words. Languages without spaces have lists of
+//! their own.
 
 /// Holds beyond this turn.
 pub(super) const STANDING: &str = " always | from now on | going forward | after every | after each | before every | before each | this repo uses | \
@@ -62,7 +64,8 @@ pub(super) const PROHIBITIONS: &str = " don't | do not | dont | let's not | lets
 pub(super) const CONTRASTS: &str = " instead of | rather than | , not | but not | and not | not just | but only | but instead | nothing else | statt | \
      au lieu de | en lugar de | вместо | yerine ";
 
-/// Bounds of a command: at its beginning, behind a comma, or at its end. Elsewhere they mostly describe something.
+/// Bounds of a command: at its beginning, behind a comma, or at its end. Elsewhere they mostly
+/// describe something.
 pub(super) const COMMAND_LIMITS: &str = " only | without | avoid | stop | no more | exactly | just a | no longer | directly to | \
      directly on | nur | ohne | seulement | sans | solo | sin | только | без | sadece ";
 

@@ -62,6 +62,25 @@ impl Recorded {
     }
 }
 
+#[test]
+fn an_answer_in_a_form_is_called_by_its_question_or_by_the_name_of_it() {
+    let title = |question: &str| {
+        let form = serde_json::json!({"questions": [{"question": question, "header": "Storage"}]});
+        let answers = serde_json::json!({"answers": {question: "SQLite (Recommended)"}});
+        let (input, output) = (form.to_string(), answers.to_string());
+        let name = "AskUserQuestion".to_owned();
+        let tools = vec![Tool { name, input, output, ..Tool::default() }];
+        let turn = Recorded { tools, is_over: true, ..Recorded::default() }.extract();
+        let title = turn.split_once("<title>").unwrap().1.split_once("</title>").unwrap().0;
+        title.to_owned()
+    };
+    assert_eq!(title("Which database?"), "SQLite — Which database?");
+    let context = "Carts are read often, written seldom, shared by guests, and kept for thirty days at the very most. ";
+    let asked = format!("{context}Which database should the carts of guests use?");
+    assert_eq!(title(&asked), "SQLite — Which database should the carts of guests use?");
+    assert_eq!(title(&format!("{context}Where should it live?")), "SQLite — Storage");
+}
+
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }

@@ -19,22 +19,30 @@ const FINDING_SCORE_MIN: i32 = -2;
 const SHARED_MAX: i32 = 3;
 
 /// The title for changes: a good commit subject, else the best statement of the answer, else the request,
-/// else the changes themselves. Changed files follow in brackets.
+/// else the changes themselves. Changed files follow in brackets. A commit that is amended keeps
+/// its subject, which then says nothing of what this turn changed.
 pub(super) fn of_work(turn: &ParsedTurn<'_>) -> String {
+    let is_known = |subject: &String| turn.earlier.iter().any(|row| row.title.starts_with(subject));
     let subject = turn.evidence.commits().into_iter().rev().find_map(commit_title);
+    let (amended, subject): (Option<_>, Option<_>) = match subject {
+        Some(subject) if is_known(&subject) => (Some(subject), None),
+        subject => (None, subject),
+    };
     let asked = turn.prompt.title.clone();
     let text = subject
         .or_else(|| best(turn, SCORE_MIN))
         .or(asked)
+        .or(amended)
         .or_else(|| best(turn, i32::MIN))
         .or_else(|| request_title(turn))
         .unwrap_or_else(|| of_changes(turn));
     with_files(&text, &turn.evidence.files)
 }
 
-/// The title for an answer without changes.
-pub(super) fn of_finding(turn: &ParsedTurn<'_>) -> Option<String> {
-    best(turn, FINDING_SCORE_MIN).or_else(|| request_title(turn)).or_else(|| best(turn, i32::MIN))
+/// The title for an answer without changes. A short one that only reports progress has none.
+pub(super) fn of_finding(turn: &ParsedTurn<'_>, is_long: bool) -> Option<String> {
+    let any = || best(turn, i32::MIN).filter(|_| is_long);
+    best(turn, FINDING_SCORE_MIN).or_else(|| request_title(turn)).or_else(any)
 }
 
 /// The best statement of the answer that fits into a title.
@@ -45,7 +53,8 @@ fn best(turn: &ParsedTurn<'_>, score_min: i32) -> Option<String> {
         let Some(title) = fitting_title(&statement.text) else { continue };
         let score = context.score(statement, &title, position);
         let is_better = best.as_ref().is_none_or(|(top, _)| score > *top);
-        if score >= score_min && words(&title) >= 3 && !names_only_files(&title) && is_better {
+        let is_statement = !statement.text.ends_with(['?', '？']) && !names_only_files(&title);
+        if score >= score_min && words(&title) >= 3 && is_statement && is_better {
             best = Some((score, title));
         }
     }
@@ -65,7 +74,7 @@ const STATUS: &str = " pushed | committed | deployed | tests pass | tests passed
      you can | is live | are live | is running | is complete | are complete | is done | are done | been completed | verified | \
      all green | no errors | is up to date | working tree | is clean | both changes | changes are in | ready to | ready for | \
      succeeded | build passes | lint | up and running | complete | created successfully | triggered | refresh | try | please | \
-     is now running | to stop it | went through | written to | is updated | are updated | armed | in full | done | committed as | draft | still running | 测试通过 | тесты проходят ";
+     is now running | to stop it | went through | written to | is updated | are updated | is in place | are in place | armed | in full | done | committed as | draft | still running | now running | in progress | amended | squashed | delegating | report when | 测试通过 | тесты проходят ";
 
 /// Need a sentence before them.
 const REFERENCES: &str = " this | that | it | it's | these | those | both | they | there | there's | here | here's | so | and | but | \
@@ -75,7 +84,8 @@ const REFERENCES: &str = " this | that | it | it's | these | those | both | they
 /// Announce what comes next, and say nothing of what was done.
 const ANNOUNCEMENTS: &str = " i'll | i will | i'm going | i am going | let me | let's | let us | now i | now i'll | now let | now let's | \
      now please | now add | next i | next i'll | next, | next step | first i'll | first, let | going to | about to | starting | \
-     looking at | looking into | checking | i'm stopping | i'm waiting | jetzt werde | je vais | voy a | сейчас | теперь я | \
+     looking at | looking into | checking | based on my | i read | i've read | read all | read the | read every | reviewed all | \
+     reviewed the | i reviewed | i've reviewed | i'm stopping | i'm waiting | jetzt werde | je vais | voy a | сейчас | теперь я | \
      şimdi ";
 
 const FIRST_PERSON: &str = " i | i'm | i've | i'd | i'll | my | let | we'll | you | your | you're | please | sorry | want ";
@@ -284,5 +294,34 @@ fn single_file(file: &FileChange) -> String {
         }
         (false, None, Some(names)) => format!("Added {names} to {shown}"),
         (false, None, None) => sentence_case(&format!("edited the file {shown}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recap::EarlierRow;
+    use crate::turn_prompt::{ToolView, Turn};
+
+    #[test]
+    fn an_amended_commit_is_called_by_what_was_changed() {
+        let title = |earlier: &[&'static str]| {
+            let input = r#"{"command":"git commit --amend -m 'feat: add carts for guests'"}"#;
+            let tool = ToolView { tool: "Bash", input, output: "{}", ..ToolView::default() };
+            let row = |title: &&'static str| EarlierRow { title, ..EarlierRow::default() };
+            let turn = Turn {
+                tools: vec![tool],
+                last_assistant_message: Some(
+                    "Fixed the rounding of `total`, because it was done twice.",
+                ),
+                earlier: earlier.iter().map(row).collect(),
+                is_over: true,
+                ..Turn::default()
+            };
+            of_work(&ParsedTurn::of(&turn))
+        };
+        assert_eq!(title(&[]), "Add carts for guests");
+        let fixed = "Fixed the rounding of `total`, because it was done twice";
+        assert_eq!(title(&["Add carts for guests (cart.rs)"]), fixed);
     }
 }

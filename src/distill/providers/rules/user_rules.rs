@@ -16,8 +16,8 @@ use super::text::{add, alternatives, begins, clip, fitting_title, holds, padded,
 const RULES_MAX: usize = 6;
 const RULE_CHARS_MAX: usize = 300;
 
-/// A longer prompt is a plan, a log or a document, unless it is running text of few lines. Such a text weighs much,
-/// so that only clear rules of it count.
+/// A longer prompt is a plan, a log or a document, unless it is running text of few lines. Such a
+/// text weighs much, so that only clear rules of it count.
 const PROMPT_CHARS_MAX: usize = 1_500;
 const DICTATED_CHARS_MAX: usize = 6_000;
 const DICTATED_LINES_MAX: usize = 4;
