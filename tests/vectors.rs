@@ -193,6 +193,9 @@ fn memories_about_the_same_thing_are_related() {
     assert_eq!(shown["related"], json!(["1"]), "{shown:#}");
     let shown = run(&sandbox, &["show", "2"]).ok();
     assert!(!shown.contains("related"), "{shown}");
+    sandbox.run(&["wrong", "3", "--because", "five"]).ok();
+    let shown = run(&sandbox, &["show", "1"]).ok();
+    assert!(shown.contains(&format!("related:\n  - 3  [wrong: five] {office}\n")), "{shown}");
     // A forgotten memory is no longer related to anything.
     sandbox.run(&["forget", "1", "--yes"]).ok();
     let shown = run(&sandbox, &["show", "3"]).ok();

@@ -55,7 +55,7 @@ pub struct TurnMemory {
     pub name: MemoryId,
     /// The type of an observation, such as `bugfix`.
     pub type_: Option<String>,
-    /// Its title, or what the summary says was done.
+    /// Its title behind its marks, or what the summary says was done.
     pub title: String,
 }
 
@@ -146,7 +146,11 @@ impl Store {
             let name = MemoryId { kind, id: row.get(1)? };
             Ok(TurnMemory { name, type_: row.get(2)?, title: row.get(3)? })
         })?;
-        Ok(memories.collect::<rusqlite::Result<_>>()?)
+        let mut memories = memories.collect::<rusqlite::Result<Vec<_>>>()?;
+        for memory in &mut memories {
+            memory.title = self.marks(memory.name)?.before(&memory.title);
+        }
+        Ok(memories)
     }
 }
 
@@ -179,6 +183,8 @@ mod tests {
         let edit = scene.tool("Edit", r#"{"file_path":"/p/src/a.rs"}"#);
         scene.tool("Edit", r#"{"file_path":"/p/b.rs"}"#);
         scene.reply(&[edit], &(titled("fixed a") + "<summary><completed>c</completed></summary>"));
+        let later = scene.tool("Read", "{}");
+        scene.reply(&[later], "<corrects>fixed a</corrects>");
         scene.prompt("again");
         scene.tool("Write", r#"{"file_path":"/p/src/a.rs"}"#);
         scene.envelope.project.key = "other".into();
@@ -200,7 +206,7 @@ mod tests {
         let prompt = turn.prompt.unwrap();
         assert_eq!((prompt.0.to_string(), prompt.1.as_deref()), ("P1".into(), Some("fix a")));
         let titles: Vec<&str> = turn.memories.iter().map(|memory| &memory.title[..]).collect();
-        assert_eq!(titles, ["fixed a", "c"]);
+        assert_eq!(titles, ["[withdrawn] fixed a", "c"]);
         assert_eq!(store.turn_view(&[]).unwrap(), None);
         let first = store.tool_uses_between("k", BEGIN_US, BEGIN_US + 60_000_000, 1).unwrap();
         assert_eq!(first[0].at_us, BEGIN_US + 2_000_000);

@@ -5,9 +5,13 @@ use crate::{
     error::Result,
     query::search::{Kind, MemoryId},
     store::sql_values::number,
+    text::one_line,
 };
 use rusqlite::{OptionalExtension, Row};
 use std::fmt;
+
+/// Longer reasons are cut in lists.
+const REASON_CHARS_MAX: usize = 60;
 
 /// The marks of a memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -50,6 +54,23 @@ impl Marks {
             Some(Retired::Superseded(correction)) => Some(correction),
             _ => None,
         }
+    }
+
+    /// A title behind its marks: `[wrong: the port is 8080] Uses port 80`.
+    pub fn before(&self, title: &str) -> String {
+        let mut text = String::new();
+        if self.is_pinned {
+            text += "[pinned] ";
+        }
+        if let Some(retired) = &self.retired {
+            let retired = one_line(&retired.to_string());
+            let mut mark: String = retired.chars().take(REASON_CHARS_MAX).collect();
+            if mark.len() < retired.len() {
+                mark.push('…');
+            }
+            text = format!("{text}[{mark}] ");
+        }
+        text + title
     }
 }
 

@@ -26,7 +26,7 @@ pub struct RelatedMemory {
     pub id: String,
     /// `observation`, `summary`.
     pub kind: &'static str,
-    /// The title, or the summarized request.
+    /// The title behind its marks, or the summarized request.
     pub title: String,
     /// How similar it is: 1 for the same text, about 0 for texts that have nothing in common.
     pub similarity: f32,
@@ -72,7 +72,7 @@ pub fn related(
             related.push(RelatedMemory {
                 id: other.to_string(),
                 kind: other.kind.name(),
-                title: title(row.body),
+                title: store.marks(other)?.before(&title(row.body)),
                 // Two digits, so that the output stays the same if the model is ever packed in another way.
                 similarity: (similarity * 100.0).round() / 100.0,
             });

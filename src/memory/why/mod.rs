@@ -92,6 +92,7 @@ pub struct MemoryOfTurn {
     pub id: String,
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<String>,
+    /// The title behind its marks, or what the summary says was done.
     pub title: String,
 }
 

@@ -118,25 +118,10 @@ pub fn has_several_clients(hits: &[Hit]) -> bool {
     hits.iter().any(|hit| hit.client != hits[0].client)
 }
 
-/// Longer reasons are cut in lists.
-const REASON_CHARS_MAX: usize = 60;
-
 impl Hit {
     /// The title with its marks in front: `[wrong: the port is 8080] Uses port 80`.
     pub fn marked_title(&self) -> String {
-        let mut text = String::new();
-        if self.marks.is_pinned {
-            text += "[pinned] ";
-        }
-        if let Some(retired) = &self.marks.retired {
-            let retired = one_line(&retired.to_string());
-            let mut mark: String = retired.chars().take(REASON_CHARS_MAX).collect();
-            if mark.len() < retired.len() {
-                mark.push('…');
-            }
-            text = format!("{text}[{mark}] ");
-        }
-        text + &self.title
+        self.marks.before(&self.title)
     }
 }
 

@@ -66,7 +66,7 @@ impl Store {
         if let Some(meaning) = meaning.filter(|_| search.has_meaning()) {
             searching.by_meaning(meaning, &weights, &mut found)?;
         }
-        let hits = searching.hits()?;
+        let hits = searching.hits(&found.query)?;
         if hits.is_empty() {
             found.query.typed.into_iter().for_each(|at| unknown[at] = true);
             found.matched = 0;

@@ -242,6 +242,36 @@ fn a_superseded_observation_stands_for_a_turn_only_if_nothing_else_matches() {
 }
 
 #[test]
+fn a_superseded_observation_with_its_mark_is_shown_before_a_summary_that_has_none() {
+    let mut scene = TestLog::new();
+    let mut turn = |reply: &str| {
+        scene.prompt("choose a store for the ledger");
+        let tool = scene.tool("Bash", "{}");
+        scene.reply(&[tool], reply);
+    };
+    let summary = "<summary><request>A store for the ledger, the ledger</request></summary>";
+    turn(&(titled("The ledger uses Postgres") + summary));
+    turn("<corrects>The ledger uses Postgres</corrects>");
+    let found = scene.fold().search(&Search { query: "ledger".into(), ..Search::default() });
+    let hit = &found.unwrap().hits[0];
+    assert_eq!(
+        (hit.marked_title(), names(&hit.also)),
+        ("[withdrawn] The ledger uses Postgres".into(), "P1 S1".into())
+    );
+}
+
+#[test]
+fn an_observation_with_an_excluded_word_does_not_stand_for_its_prompt() {
+    let mut scene = TestLog::new();
+    scene.prompt("move the ledger to something simple");
+    let tool = scene.tool("Read", "{}");
+    reply(&mut scene, &[tool], &["Accounts are in SQLite now"]);
+    let store = scene.fold();
+    assert_eq!(searched(&store, "ledger"), "1");
+    assert_eq!(searched(&store, "ledger -sqlite"), "P1");
+}
+
+#[test]
 fn a_prompt_of_a_running_turn_belongs_to_that_turn() {
     let mut scene = TestLog::new();
     let prompt = |scene: &mut TestLog, text: &str| {

@@ -5,7 +5,7 @@
 //! listed, and 43 % were prompts, which ask and do not answer.
 
 use super::{
-    Kind, MemoryId, Order,
+    Kind, MemoryId, Order, Query,
     searching::{Searching, newer_first_where_close},
 };
 use crate::error::Result;
@@ -26,8 +26,8 @@ const ONLY_RETIRED: f64 = 0.5;
 /// A turn as a hit, or a memory that belongs to none.
 #[derive(Debug)]
 pub(super) struct TurnHit {
-    /// The memory that stands for it: the fullest of its best observations, else its summary, else its
-    /// prompt.
+    /// The memory that stands for it: the fullest of its best observations, else a wrong or
+    /// superseded one, which has a mark, else its summary, else its prompt.
     pub(super) shown: MemoryId,
     /// The memory whose score it has. A prompt only if nothing else matches.
     pub(super) best: MemoryId,
@@ -73,14 +73,15 @@ impl TurnHit {
         // The turn is about it, though something else is shown.
         self.score = if is_retired { self.score.max(score) } else { self.score };
         let is_better = match self.observed {
-            _ if is_retired => false,
+            // A summary repeats what a wrong observation says, and has no mark.
             None => name.kind < self.shown.kind,
+            _ if is_retired => false,
             Some((best, fullest)) => {
                 let is_close = score > 0.0 && score >= best * FULLER_SHARE;
                 name.kind == Kind::Observation && is_close && words > fullest
             }
         };
-        if is_better && name.kind == Kind::Observation {
+        if is_better && name.kind == Kind::Observation && !is_retired {
             self.observed = Some((self.observed.map_or(score, |(best, _)| best), words));
         }
         let other = if is_better { std::mem::replace(&mut self.shown, name) } else { name };
@@ -90,9 +91,12 @@ impl TurnHit {
 
 impl Searching<'_> {
     /// The hits in order.
-    pub(super) fn hits(&self) -> Result<Vec<TurnHit>> {
+    pub(super) fn hits(&self, query: &Query) -> Result<Vec<TurnHit>> {
         let mut hits = self.by_turn()?;
-        for hit in hits.iter_mut().filter(|hit| hit.best.kind == Kind::Prompt) {
+        // What a prompt led to may contain a word that the query excludes.
+        let is_replaced =
+            |hit: &&mut TurnHit| hit.best.kind == Kind::Prompt && query.excluded.is_empty();
+        for hit in hits.iter_mut().filter(is_replaced) {
             if let Some(made) = self.made_of(hit.best)? {
                 hit.also.insert(0, std::mem::replace(&mut hit.shown, made));
                 // With meaning, the score of a distant memory is below zero.
@@ -120,7 +124,7 @@ impl Searching<'_> {
         let mut rows: Vec<(MemoryId, f64)> =
             self.scored.iter().map(|(name, (score, _))| (*name, score.total)).collect();
         sort_by_score(&mut rows);
-        // A retired memory stands for a turn only if nothing else of it matches.
+        // A retired observation stands for a turn only if no other one of it matches.
         rows.sort_by_key(|(name, _)| retired.contains(name));
         let mut hits: Vec<TurnHit> = Vec::new();
         let mut places = HashMap::new();
