@@ -32,6 +32,7 @@ fn a_global_note_is_given_in_every_project_and_one_of_a_tree_below_its_folder() 
     in_folder(&sandbox, "notes", &["remember", "the heron stays here"]);
     let check = || {
         let shop = context(&sandbox, "work/shop");
+        assert!(shop.contains("\n2 of 2 memories, about "), "{shop}");
         assert!(shop.contains("## For several projects\n- #2 ("), "{shop}");
         assert!(shop.contains(", the user) the otter reviews\n- #1 ("), "{shop}");
         assert!(shop.contains("tabs") && !shop.contains("heron"), "{shop}");
@@ -122,8 +123,18 @@ fn projects_are_listed_renamed_merged_and_split() {
 
     sandbox.run(&["projects", "rename", "shop", "The Shop"]).ok();
     assert_eq!(listed(&sandbox)[0]["project"], "The Shop");
-    in_folder(&sandbox, "shop", &["remember", "later events do not rename it"]);
+    let result = in_folder(&sandbox, "shop", &["remember", "later events do not rename it"]);
+    assert_eq!(result, "remembered 3 in The Shop\n");
     assert_eq!(listed(&sandbox)[0]["project"], "The Shop");
+    let page = context(&sandbox, "shop");
+    assert!(page.contains("# The Shop: memory"), "{page}");
+    let mut server = talk_in(&sandbox, "shop");
+    let found = server.call_ok("search", &json!({"query": "otter"}));
+    assert!(found.starts_with("The Shop: 1 match"), "{found}");
+    let folder = sandbox.home().join("shop");
+    let shown = server.call_ok("get_observations", &json!({"ids": [2], "project": folder}));
+    assert!(shown.contains("the otter reviews"), "{shown}");
+    server.end();
 
     let merged = sandbox.run(&["projects", "merge", "old-shop", "The Shop"]).ok();
     assert!(merged.contains(&format!("`claude-mem projects split {key}`")), "{merged}");
@@ -135,6 +146,7 @@ fn projects_are_listed_renamed_merged_and_split() {
             let page = context(&sandbox, folder);
             let words = ["walrus", "otter", "heron"];
             assert!(words.iter().all(|word| page.contains(word)), "{folder}: {page}");
+            assert!(page.contains("# The Shop: memory"), "{page}");
         }
         let found = sandbox.run(&["search", "--project", "The Shop", "walrus"]).ok();
         assert!(found.contains("tabs"), "{found}");

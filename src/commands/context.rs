@@ -59,7 +59,7 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let store = store::read_folded(app)?;
-        let project = resolve::project(app, &store, self.project.as_deref())?;
+        let project = resolve::named_project(app, &store, self.project.as_deref())?;
         let now = app.clock.now();
         let now = self.as_of.as_ref().map_or(now, |when| when.end(now));
         let request = Request {
@@ -80,7 +80,12 @@ impl Context {
             session: "",
             now,
             size_max: CONTEXT_MAX,
-            given: &|| store.observation_refs(&given.borrow()),
+            given: &|| {
+                let mut known = store.observation_refs(&given.borrow())?;
+                let notes = store.auto_memory_notes()?;
+                known.extend(notes.into_iter().map(|note| note.observation));
+                Ok(known)
+            },
         };
         // In the order of a session: what comes first is not repeated.
         let keep = |added: Option<AddedContext>| {

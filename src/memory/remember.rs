@@ -110,7 +110,10 @@ pub fn remember_in(
     store::fold_for(store, &log, store::WAIT_MAX)?;
     let name = store.memories_of_event(id)?.first().copied();
     let place = match &note.scope {
-        NoteScope::Project => project.label.clone(),
+        NoteScope::Project => {
+            let named = store.project_of_event(id)?.map(|(_, name, _)| name);
+            named.filter(|name| !name.is_empty()).unwrap_or_else(|| project.label.clone())
+        }
         NoteScope::Global => "all projects".into(),
         NoteScope::Tree(folder) => format!("all projects in {folder}"),
     };

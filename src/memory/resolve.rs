@@ -29,6 +29,17 @@ pub fn project(app: &App, store: &Store, name: Option<&str>) -> Result<ProjectId
     Err(unknown_project(name))
 }
 
+/// The same project, with the name that it has now: the user may have renamed or merged it. Events
+/// keep the name of their folder.
+pub fn named_project(app: &App, store: &Store, name: Option<&str>) -> Result<ProjectId, Failure> {
+    let project = project(app, store, name)?;
+    let known = store.project_named(&project.key)?.map(|(_, label, _)| label);
+    Ok(match known.filter(|label| !label.is_empty()) {
+        Some(label) => ProjectId { label, ..project },
+        None => project,
+    })
+}
+
 /// The key of the only project of this name, or in this folder.
 pub fn only_project(store: &Store, name: &str) -> Result<String, Failure> {
     if let Some(key) = only_recorded_project(store, name)? {

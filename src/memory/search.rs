@@ -105,7 +105,7 @@ fn search_by(
 ) -> Result<SearchResponse, Failure> {
     let mut project = request.project.clone();
     if scope != ProjectScope::Requested {
-        let current = resolve::current_project(app);
+        let current = resolve::named_project(app, store, None)?;
         request.project = Some(current.key);
         project = Some(current.label);
     }

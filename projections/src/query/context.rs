@@ -36,6 +36,8 @@ pub struct ContextQuery<'a> {
 /// The candidates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContextMaterial {
+    /// The name of the project; empty if nothing is known of it.
+    pub project_name: String,
     /// Observations that are pinned, latest first. They are in no other list.
     pub pinned: Vec<ContextObservation>,
     /// Notes of the user, latest first.
@@ -51,7 +53,7 @@ pub struct ContextMaterial {
     /// The sessions with a summary, latest first. Without automated ones, if there are
     /// others.
     pub sessions: Vec<ContextSession>,
-    /// Total number of observations.
+    /// Total number of observations, notes of other projects included.
     pub observations_total: u64,
 }
 
@@ -146,7 +148,7 @@ impl Store {
         // One transaction: a consistent view, and one lock instead of one per query.
         let is_look = !self.connection.is_autocommit();
         let _moment = (!is_look).then(|| self.connection.unchecked_transaction()).transpose()?;
-        let projects = self.merged_projects(wanted.project)?;
+        let (projects, name) = self.named_projects(wanted.project)?;
         let automated = self.automated_sessions(&projects)?;
         let by_hand =
             self.memories(wanted, &projects, "not is_pinned and origin = 'user'", BY_HAND_MAX)?;
@@ -157,15 +159,17 @@ impl Store {
             memory.is_automated = memory.session.is_some_and(|id| automated.contains(&id));
         }
         rules.retain(|rule| !rule.is_automated);
+        let wide = self.notes(self.wide_notes(wanted, &projects)?)?;
         Ok(ContextMaterial {
+            project_name: name,
             pinned: self.memories(wanted, &projects, PINNED, BY_HAND_MAX)?,
             by_hand,
             noted: self.notes(self.memories(wanted, &projects, NOTED, BY_HAND_MAX)?)?,
-            wide: self.notes(self.wide_notes(wanted, &projects)?)?,
             rules,
             observations,
             sessions: self.last_sessions(wanted, &projects, &automated)?,
-            observations_total: self.total(&projects)?,
+            observations_total: self.total(&projects)? + wide.len() as u64,
+            wide,
         })
     }
 
@@ -296,11 +300,21 @@ impl Store {
     /// The project and all that were merged into it. Each is queried separately, so that an index
     /// gives its latest rows without sorting.
     pub(super) fn merged_projects(&self, key: &str) -> Result<Vec<i64>> {
-        let sql =
-            "select id from projects where owner = (select owner from projects where key = ?1)";
+        Ok(self.named_projects(key)?.0)
+    }
+
+    /// The same, and the name that the project has, which the user may have given it.
+    fn named_projects(&self, key: &str) -> Result<(Vec<i64>, String)> {
+        let sql = "select id, iif(id = owner, label, null) from projects
+                   where owner = (select owner from projects where key = ?1)";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let ids = statement.query_map([key], |row| row.get(0))?;
-        Ok(ids.collect::<rusqlite::Result<_>>()?)
+        let mut rows = statement.query([key])?;
+        let (mut ids, mut name) = (Vec::new(), String::new());
+        while let Some(row) = rows.next()? {
+            ids.push(row.get(0)?);
+            name.push_str(&text(row, 1)?);
+        }
+        Ok((ids, name))
     }
 
     fn memories(

@@ -108,7 +108,10 @@ pub fn compose(
         sessions_max: settings.get(&CONTEXT_SESSION_COUNT),
     })?;
     let layout = Layout {
-        label: &request.project.label,
+        label: match material.project_name.as_str() {
+            "" => &request.project.label,
+            name => name,
+        },
         now: request.now,
         what: if since.is_some() { "what is new since" } else { "memory" },
         observations_max: settings.get(&CONTEXT_OBSERVATIONS),

@@ -45,7 +45,7 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
     let missing: Vec<String> =
         ids.iter().filter(|id| !is_found(id)).map(ToString::to_string).collect();
     if let Some(project) = arguments.text("project").filter(|name| *name != EVERYWHERE) {
-        let project = resolve::project(server.app, &store, Some(project))?;
+        let project = resolve::named_project(server.app, &store, Some(project))?;
         found.retain(|details| details.project == project.label);
     }
     match arguments.text("orderBy") {

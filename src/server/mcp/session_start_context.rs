@@ -33,7 +33,7 @@ pub(super) static TOOL: Tool = Tool {
 
 fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure> {
     let store = store::read_folded(server.app)?;
-    let project = resolve::project(server.app, &store, arguments.text("project"))?;
+    let project = resolve::named_project(server.app, &store, arguments.text("project"))?;
     let now = server.app.clock.now();
     let budget = arguments.number("budget");
     let request = Request {
