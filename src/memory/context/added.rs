@@ -3,7 +3,10 @@
 use claude_mem_capture::ContextMax;
 use claude_mem_core::{clock, safe_text::clean};
 use claude_mem_events::ObservationRef;
-use claude_mem_projections::{ListRow, Result, Store, search::words_in_common};
+use claude_mem_projections::{
+    ListRow, Result, Store,
+    search::{sentences, words_in_common},
+};
 use jiff::tz::TimeZone;
 
 use super::text::{Budget, clipped, day, harmless, tokens};
@@ -166,18 +169,6 @@ fn memory(row: &ListRow, zone: &TimeZone, subject: &str, chars_max: usize) -> St
     format!("{head}{text}{files}")
 }
 
-/// The sentences of a text, line by line.
-fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    let mut last = ' ';
-    let is_end = move |letter: char| {
-        let is_end = letter == '。' || letter == ' ' && matches!(last, '.' | '!' | '?');
-        last = letter;
-        is_end
-    };
-    let sentences = text.lines().flat_map(move |line| line.split_inclusive(is_end));
-    sentences.map(str::trim).filter(|sentence| !sentence.is_empty())
-}
-
 /// What separates two statements in a line.
 const BETWEEN_CHARS: usize = 2;
 /// A shorter rest of a statement says nothing.
@@ -229,14 +220,5 @@ mod tests {
         let cut = excerpt(&statements, "does the mail queue work?", 100);
         let rest = "The mail server did not change at all, and neither did the queue in…";
         assert_eq!(cut, [statements[0], rest].join("\n"));
-    }
-
-    #[test]
-    fn sentences_end_at_a_stop_and_a_space() {
-        let text = "It is v1.2. Is it? Yes!\n文件。完";
-        assert_eq!(
-            sentences(text).collect::<Vec<_>>(),
-            ["It is v1.2.", "Is it?", "Yes!", "文件。", "完"]
-        );
     }
 }

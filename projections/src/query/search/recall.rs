@@ -1,9 +1,9 @@
 //! The memories that a prompt or a failure is about, or none.
 //!
 //! A person reads search results and tries again. These are added to a prompt that asked for
-//! nothing, so a hit needs evidence: two words of the prompt that few memories contain, or one name,
-//! or a meaning that is clearly nearer to the prompt than usual in the project. Of a failed command,
-//! at least one word must be from its error.
+//! nothing, so a hit needs evidence: a statement with two words of the prompt that few memories
+//! contain, or one name, or a meaning that is clearly nearer to the prompt than usual in the
+//! project. Of a failed command, at least one word must be from its error.
 
 use super::{
     Kind, Meaning, MemoryId, Search,
@@ -11,20 +11,26 @@ use super::{
     filter::Filter,
     prompt_terms::PromptTerms,
     repeats::Statement,
-    score::{Score, Scorer},
+    score::{Matcher, Score, Scorer},
     searching::{Searching, newer_first_where_close},
+    statements::terms_in,
     statistics::Statistics,
 };
 use crate::{Store, error::Result, query::context::WIDE, store::sql_values::items};
 use rusqlite::{named_params, params_from_iter, types::Value};
+use std::collections::BTreeSet;
 
 /// Maximum number of memories that are looked up.
 const GATHERED_ROWS: usize = 200;
 /// Maximum number of memories that are scored.
 const SCORED_ROWS: usize = 60;
-/// How much evidence words need together. 1 is a word that a single memory contains.
-const EVIDENCE_MIN: f64 = 1.0;
-/// The same if one of the words is a name.
+/// How much evidence the words of a prompt need together, in one statement of a memory: far apart
+/// in a long memory, words meet by chance. 1 is a word that a single memory contains.
+const EVIDENCE_IN_STATEMENT_MIN: f64 = 0.8;
+/// How much evidence the words of a failure need, anywhere in a memory: its title may name the
+/// command, and a fact the error.
+const EVIDENCE_OF_FAILURE_MIN: f64 = 1.0;
+/// The same if one of the words is a name, of a prompt or a failure.
 const EVIDENCE_OF_NAME_MIN: f64 = 0.5;
 /// Maximum number of memories that are found by meaning.
 const NEAR_ROWS: usize = 20;
@@ -124,7 +130,9 @@ impl Store {
         let candidates = gathering.gather_rare(GATHERED_ROWS)?;
         let rows = self.passing(&filter, candidates.rows, SCORED_ROWS)?;
         let worths: Vec<f64> = candidates.terms.iter().map(|(_, worth)| *worth).collect();
-        let evidence = Evidence { terms, worths: &worths, rows: candidates.rows_in_scope };
+        let is_failure = also.is_some();
+        let rows_in_scope = candidates.rows_in_scope;
+        let evidence = Evidence { terms, worths: &worths, rows: rows_in_scope, is_failure };
         let scorer = Scorer::new(&terms.query, worths.clone(), statistics.average_words);
         let wide = match also {
             None => {
@@ -146,12 +154,12 @@ impl Store {
                 Box::new(move |score| score.cosine.is_some_and(is_clear))
             }
         };
-        let mut hits: Vec<_> = searching
-            .scored
-            .iter()
-            .filter(|(_, (score, _))| evidence.is_enough(score) || is_near(score))
-            .map(|(name, (score, _))| (*name, score.total))
-            .collect();
+        let mut hits = Vec::new();
+        for (name, (score, _)) in &searching.scored {
+            if is_near(score) || evidence.is_enough(score, || self.statements_of(name.id))? {
+                hits.push((*name, score.total));
+            }
+        }
         hits.sort_by(|left, right| right.1.total_cmp(&left.1).then(right.0.cmp(&left.0)));
         newer_first_where_close(&mut hits, |name| {
             searching.scored.get(name).map_or(0, |(_, at_us)| *at_us)
@@ -253,21 +261,46 @@ struct Evidence<'a> {
     worths: &'a [f64],
     /// Number of memories of the project.
     rows: f64,
+    is_failure: bool,
 }
 
 impl Evidence<'_> {
-    fn is_enough(&self, score: &Score) -> bool {
-        let met: Vec<usize> = (0..self.worths.len())
+    /// `statements` reads the statements of the memory. It is called only if the result depends on
+    /// them.
+    fn is_enough(
+        &self,
+        score: &Score,
+        statements: impl FnOnce() -> Result<Vec<String>>,
+    ) -> Result<bool> {
+        let met: BTreeSet<usize> = (0..self.worths.len())
             .filter(|at| score.terms.get(*at).is_some_and(|score| *score > 0.0))
             .collect();
-        let once = super::candidates::worth(1.0, self.rows);
-        let evidence = met.iter().map(|at| self.worths[*at]).sum::<f64>() / once;
-        let has_name = met.iter().any(|at| self.terms.is_name[*at]);
         if self.terms.is_needed.contains(&true) && !met.iter().any(|at| self.terms.is_needed[*at]) {
-            return false;
+            return Ok(false);
         }
-        (met.len() > 1 && evidence >= EVIDENCE_MIN)
-            || (has_name && evidence >= EVIDENCE_OF_NAME_MIN)
+        let has_name = met.iter().any(|at| self.terms.is_name[*at]);
+        if has_name && self.of(&met) >= EVIDENCE_OF_NAME_MIN {
+            return Ok(true);
+        }
+        let are_enough = |met: &BTreeSet<usize>, min| met.len() > 1 && self.of(met) >= min;
+        if self.is_failure {
+            return Ok(are_enough(&met, EVIDENCE_OF_FAILURE_MIN));
+        }
+        if !are_enough(&met, EVIDENCE_IN_STATEMENT_MIN) {
+            return Ok(false);
+        }
+        let query = &self.terms.query;
+        let matcher = Matcher::new(query);
+        let is_about = |statement: &String| {
+            are_enough(&terms_in(&matcher, query, statement), EVIDENCE_IN_STATEMENT_MIN)
+        };
+        Ok(statements()?.iter().any(is_about))
+    }
+
+    /// How much evidence these terms are.
+    fn of(&self, terms: &BTreeSet<usize>) -> f64 {
+        let once = super::candidates::worth(1.0, self.rows);
+        terms.iter().map(|at| self.worths[*at]).sum::<f64>() / once
     }
 }
 
@@ -353,6 +386,16 @@ mod tests {
         for (prompt, expected) in table {
             assert_eq!(recalled(&store, prompt, ""), expected, "{prompt}");
         }
+    }
+
+    #[test]
+    fn words_that_are_far_apart_in_a_long_memory_are_no_evidence() {
+        let long =
+            "The parser has a comment. Carts are emptied at night. A function rounds the prices.";
+        let texts = [&NOTES[..], &[long]].concat();
+        let store = store(&texts);
+        assert_eq!(recalled(&store, "add a comment to this function", ""), [0; 0]);
+        assert_eq!(recalled(&store, "which function rounds?", ""), [9]);
     }
 
     #[test]

@@ -1,7 +1,13 @@
-//! Rates which statements of a memory are about a prompt.
+//! The statements of a memory, and which of them are about a prompt.
 
-use super::{prompt_terms::PromptTerms, score::Matcher};
-use std::collections::HashSet;
+use super::{
+    prompt_terms::PromptTerms,
+    query::{Query, Shape},
+    score::Matcher,
+};
+use crate::{Store, error::Result, fts_terms, store::sql_values::items};
+use rusqlite::OptionalExtension;
+use std::collections::{BTreeSet, HashSet};
 
 /// A name is more specific than a word.
 const NAME: f64 = 2.0;
@@ -19,6 +25,54 @@ pub fn words_in_common<'t>(prompt: &str, texts: impl Iterator<Item = &'t str>) -
     };
     let weights: Vec<f64> = (0..terms.is_name.len()).map(weight).collect();
     met.iter().map(|terms| terms.iter().map(|term| weights[*term]).sum()).collect()
+}
+
+/// The sentences of a text, line by line.
+pub fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    let mut last = ' ';
+    let is_end = move |letter: char| {
+        let is_end = letter == '。' || letter == ' ' && matches!(last, '.' | '!' | '?');
+        last = letter;
+        is_end
+    };
+    let sentences = text.lines().flat_map(move |line| line.split_inclusive(is_end));
+    sentences.map(str::trim).filter(|sentence| !sentence.is_empty())
+}
+
+/// The terms of a query that a statement contains, also as parts of compound names.
+pub(super) fn terms_in(matcher: &Matcher<'_>, query: &Query, statement: &str) -> BTreeSet<usize> {
+    let mut terms: BTreeSet<usize> = matcher.terms_in(statement).collect();
+    terms.extend(matcher.terms_in(&fts_terms::identifiers(statement)));
+    let characters = query
+        .terms
+        .iter()
+        .enumerate()
+        .filter(|(_, term)| term.shape == Shape::Characters && statement.contains(&term.text));
+    terms.extend(characters.map(|(at, _)| at));
+    terms
+}
+
+impl Store {
+    /// The statements of an observation: its title, its facts, each sentence of its text, and its
+    /// files.
+    pub(super) fn statements_of(&self, observation: i64) -> Result<Vec<String>> {
+        let sql = "select title, subtitle, narrative, facts, files_modified, files_read
+                   from observations where id = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let columns = statement.query_row([observation], |row| {
+            (0..6).map(|at| row.get::<_, Option<String>>(at)).collect::<rusqlite::Result<Vec<_>>>()
+        });
+        let columns = columns.optional()?.unwrap_or_default();
+        let [title, subtitle, narrative, facts, modified, read] = &columns[..] else {
+            return Ok(Vec::new());
+        };
+        let files = [items(modified.as_deref()), items(read.as_deref())].concat().join(" ");
+        let mut statements: Vec<String> = title.iter().chain(subtitle).cloned().collect();
+        statements.extend(items(facts.as_deref()));
+        statements.extend(narrative.iter().flat_map(|text| sentences(text)).map(str::to_owned));
+        statements.push(files);
+        Ok(statements)
+    }
 }
 
 #[cfg(test)]
@@ -39,5 +93,14 @@ mod tests {
         let mut order = [0, 1, 2, 3, 4];
         order.sort_by(|left, right| common[*right].total_cmp(&common[*left]));
         assert_eq!(order, [4, 0, 3, 1, 2], "{common:?}");
+    }
+
+    #[test]
+    fn sentences_end_at_a_stop_and_a_space() {
+        let text = "It is v1.2. Is it? Yes!\n文件。完";
+        assert_eq!(
+            sentences(text).collect::<Vec<_>>(),
+            ["It is v1.2.", "Is it?", "Yes!", "文件。", "完"]
+        );
     }
 }
