@@ -145,6 +145,9 @@ impl Store {
             | OpenFlags::SQLITE_OPEN_URI;
         let connection = Connection::open_with_flags(name, flags)?;
         connection.busy_timeout(BUSY)?;
+        // Otherwise SQLite prepares statements again for the values of their parameters. That pays
+        // with statistics of single values, which are not collected here.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         if reading == ReadMode::Snapshot {
             // A small cache: reusing its pages is faster than page faults on new memory.
             connection.execute_batch("begin; pragma cache_size = 20")?;

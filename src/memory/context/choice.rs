@@ -72,11 +72,10 @@ impl<'a> Choice<'a> {
     ) -> Self {
         let observations = without_repeats(observations.collect());
         let mut index = NameIndex::default();
-        for memory in &observations {
-            index.add_titles(memory);
-        }
-        for memory in &observations {
-            index.count(memory);
+        let titles: Vec<Vec<usize>> =
+            observations.iter().map(|memory| index.add_title(memory)).collect();
+        for (memory, title) in observations.iter().zip(&titles) {
+            index.count(memory, title);
         }
         let mut weights = index.weights(now_us);
         for name in names(shown) {
@@ -84,12 +83,8 @@ impl<'a> Choice<'a> {
                 weights[*at] = 0.0;
             }
         }
-        let left = observations.into_iter().map(|memory| {
+        let left = observations.into_iter().zip(titles).map(|(memory, names)| {
             let state = state_of_all(memory, files);
-            let mut names: Vec<usize> =
-                title_names(memory).filter_map(|name| index.places.get(&name).copied()).collect();
-            names.sort_unstable();
-            names.dedup();
             let line = line(memory, state);
             let (line_chars, line_units) = (line.chars().count(), units(&line));
             let score = score(memory, state, now_us);
@@ -158,25 +153,32 @@ struct NameIndex {
 }
 
 impl NameIndex {
-    /// Only names in titles are ever shown.
-    fn add_titles(&mut self, memory: &ContextObservation) {
+    /// Adds the names of a title and returns their indexes, each once. Only names in titles are
+    /// ever shown.
+    fn add_title(&mut self, memory: &ContextObservation) -> Vec<usize> {
+        let mut added = Vec::new();
         for name in title_names(memory) {
             let next = self.places.len();
-            self.places.entry(name).or_insert(next);
+            added.push(*self.places.entry(name).or_insert(next));
         }
+        added.sort_unstable();
+        added.dedup();
         self.sessions.resize_with(self.places.len(), Vec::new);
         self.last_us.resize(self.places.len(), 0);
+        added
     }
 
-    fn count(&mut self, memory: &ContextObservation) {
+    /// Counts the names of a title, and those in the rest of the memory.
+    fn count(&mut self, memory: &ContextObservation, title: &[usize]) {
+        let Self { places, sessions, last_us } = self;
         let texts = memory.facts.iter().chain([&memory.narrative]);
         let inner = texts.flat_map(|text| names(text));
-        for name in title_names(memory).chain(inner) {
-            let Some(at) = self.places.get(&name).copied() else { continue };
-            if !self.sessions[at].contains(&memory.session) {
-                self.sessions[at].push(memory.session);
+        let inner = inner.filter_map(|name| places.get(&name).copied());
+        for at in title.iter().copied().chain(inner) {
+            if !sessions[at].contains(&memory.session) {
+                sessions[at].push(memory.session);
             }
-            self.last_us[at] = self.last_us[at].max(memory.at_us);
+            last_us[at] = last_us[at].max(memory.at_us);
         }
     }
 

@@ -16,9 +16,11 @@ fn is_between(letter: char) -> bool {
 
 /// The name that a word is: something a person would not write in plain prose.
 fn name(word: &str) -> Option<String> {
+    if is_plain(word) {
+        return None;
+    }
     let word = word.trim_matches(|letter: char| !letter.is_alphanumeric());
-    // Nearly all words: letters, of which at most the first is a capital.
-    if word.bytes().skip(1).all(|byte| byte.is_ascii_lowercase()) {
+    if is_plain(word) {
         return None;
     }
     let last = word.rsplit(['/', '\\']).next().unwrap_or(word);
@@ -32,6 +34,11 @@ fn name(word: &str) -> Option<String> {
     let is_path = last.len() < word.len();
     let is_name = is_path || has_inner_capital || digits > 2 || has_joint || is_capitals;
     (is_name && last.chars().count() > 2).then(|| last.to_lowercase())
+}
+
+/// Nearly all words: letters, of which at most the first is a capital.
+fn is_plain(word: &str) -> bool {
+    word.bytes().skip(1).all(|byte| byte.is_ascii_lowercase())
 }
 
 #[cfg(test)]
