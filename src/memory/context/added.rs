@@ -5,7 +5,7 @@ use claude_mem_core::{clock, safe_text::clean};
 use claude_mem_events::ObservationRef;
 use claude_mem_projections::{
     ListRow, Result, Store,
-    search::{sentences, words_in_common},
+    search::{PromptWords, sentences},
 };
 use jiff::tz::TimeZone;
 
@@ -104,12 +104,13 @@ impl Recipient<'_> {
         for frame in [OPEN, heading, CAUTION, CLOSE] {
             budget.take(frame);
         }
+        let subject = PromptWords::of(subject);
         let mut lines = Vec::new();
         for (at, row) in rows.iter().enumerate() {
             // An even share of what is left, so that one long memory does not take the place of three.
             let share = budget.left() / (rows.len() - at);
             let chars_max = share.clamp(MEMORY_CHARS_MIN, MEMORY_CHARS_MAX);
-            let text = harmless(&clipped(&memory(row, &zone, subject, chars_max), chars_max));
+            let text = harmless(&clipped(&memory(row, &zone, &subject, chars_max), chars_max));
             if !budget.take(&text) {
                 break;
             }
@@ -136,7 +137,7 @@ impl Recipient<'_> {
     }
 }
 
-fn memory(row: &ListRow, zone: &TimeZone, subject: &str, chars_max: usize) -> String {
+fn memory(row: &ListRow, zone: &TimeZone, subject: &PromptWords, chars_max: usize) -> String {
     let Some(body) = row.body.observation() else { return String::new() };
     let mut parts: Vec<&str> = Vec::new();
     parts.extend(body.title.as_deref());
@@ -163,7 +164,7 @@ fn memory(row: &ListRow, zone: &TimeZone, subject: &str, chars_max: usize) -> St
         files.push_str(between);
         files.push_str(file);
     }
-    if files.chars().count() <= room / FILES_PART {
+    if !files.is_empty() && files.chars().count() <= room / FILES_PART {
         return format!("{head}{}{files}", excerpt(&parts, subject, room - files.chars().count()));
     }
     format!("{head}{text}{files}")
@@ -176,12 +177,12 @@ const REST_CHARS_MIN: usize = 60;
 
 /// The first statement, which is the title, and as many of the others as fit, those that have most in common with the
 /// subject first. All of them stay in their order.
-fn excerpt(statements: &[&str], subject: &str, chars_max: usize) -> String {
+fn excerpt(statements: &[&str], subject: &PromptWords, chars_max: usize) -> String {
     let chars = |text: &str| text.chars().count() + BETWEEN_CHARS;
     if statements.iter().map(|text| chars(text)).sum::<usize>() <= chars_max {
         return statements.join("\n");
     }
-    let common = words_in_common(subject, statements.iter().copied());
+    let common = subject.in_common(statements.iter().copied());
     let mut order: Vec<usize> = (0..statements.len()).collect();
     order.sort_by(|left, right| {
         let by_subject = || common[*right].total_cmp(&common[*left]);
@@ -214,10 +215,12 @@ mod tests {
             "The mail server did not change at all, and neither did the queue in front of it",
         ];
         let all = statements.join("\n");
-        assert_eq!(excerpt(&statements, "anything", 400), all);
-        let about = excerpt(&statements, "how are backups of the file made?", 70);
+        let excerpt =
+            |subject: &str, chars_max| excerpt(&statements, &PromptWords::of(subject), chars_max);
+        assert_eq!(excerpt("anything", 400), all);
+        let about = excerpt("how are backups of the file made?", 70);
         assert_eq!(about, [statements[0], statements[2]].join("\n"));
-        let cut = excerpt(&statements, "does the mail queue work?", 100);
+        let cut = excerpt("does the mail queue work?", 100);
         let rest = "The mail server did not change at all, and neither did the queue in…";
         assert_eq!(cut, [statements[0], rest].join("\n"));
     }

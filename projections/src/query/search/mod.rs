@@ -37,7 +37,7 @@ pub use query::{Query, Shape, Term};
 pub use recall::{FailureRecall, Recall};
 pub use repeats::Statement;
 pub use score::Score;
-pub use statements::{sentences, words_in_common};
+pub use statements::{PromptWords, sentences};
 
 use serde::Serialize;
 

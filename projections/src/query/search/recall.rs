@@ -132,7 +132,9 @@ impl Store {
         let worths: Vec<f64> = candidates.terms.iter().map(|(_, worth)| *worth).collect();
         let is_failure = also.is_some();
         let rows_in_scope = candidates.rows_in_scope;
-        let evidence = Evidence { terms, worths: &worths, rows: rows_in_scope, is_failure };
+        let matcher = Matcher::new(&terms.query);
+        let evidence =
+            Evidence { terms, worths: &worths, rows: rows_in_scope, is_failure, matcher };
         let scorer = Scorer::new(&terms.query, worths.clone(), statistics.average_words);
         let wide = match also {
             None => {
@@ -155,19 +157,25 @@ impl Store {
                 Box::new(move |score| score.cosine.is_some_and(is_clear))
             }
         };
-        let mut hits = Vec::new();
-        for (name, (score, _)) in &searching.scored {
+        let mut ranked: Vec<(&MemoryId, &Score)> =
+            searching.scored.iter().map(|(name, (score, _))| (name, score)).collect();
+        ranked.sort_by(|(left_name, left), (right_name, right)| {
+            right.total.total_cmp(&left.total).then(right_name.cmp(left_name))
+        });
+        let (mut hits, mut best) = (Vec::new(), 0.0);
+        for (name, score) in ranked {
+            if score.total < best * SHARE_OF_BEST_MIN {
+                break;
+            }
             if is_near(score) || evidence.is_enough(score, || self.statements_of(name.id))? {
+                best = f64::max(best, score.total);
                 hits.push((*name, score.total));
             }
         }
-        hits.sort_by(|left, right| right.1.total_cmp(&left.1).then(right.0.cmp(&left.0)));
         newer_first_where_close(&mut hits, |name| {
             searching.scored.get(name).map_or(0, |(_, at_us)| *at_us)
         });
-        let best = hits.iter().map(|(_, score)| *score).fold(0.0, f64::max);
-        let is_close = |score: &f64| *score >= best * SHARE_OF_BEST_MIN;
-        let close = hits.into_iter().filter(|(_, score)| is_close(score)).map(|(name, _)| name.id);
+        let close = hits.into_iter().map(|(name, _)| name.id);
         let mut wide_hits = 0;
         let is_admitted = |id: &i64| {
             wide_hits += usize::from(wide.contains(id));
@@ -263,6 +271,7 @@ struct Evidence<'a> {
     /// Number of memories of the project.
     rows: f64,
     is_failure: bool,
+    matcher: Matcher<'a>,
 }
 
 impl Evidence<'_> {
@@ -290,10 +299,9 @@ impl Evidence<'_> {
         if !are_enough(&met, EVIDENCE_IN_STATEMENT_MIN) {
             return Ok(false);
         }
-        let query = &self.terms.query;
-        let matcher = Matcher::new(query);
         let is_about = |statement: &String| {
-            are_enough(&terms_in(&matcher, query, statement), EVIDENCE_IN_STATEMENT_MIN)
+            let met = terms_in(&self.matcher, &self.terms.query, statement);
+            are_enough(&met, EVIDENCE_IN_STATEMENT_MIN)
         };
         Ok(statements()?.iter().any(is_about))
     }

@@ -7,24 +7,36 @@ use super::{
 };
 use crate::{Store, error::Result, fts_terms, store::sql_values::items};
 use rusqlite::OptionalExtension;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 /// A name is more specific than a word.
 const NAME: f64 = 2.0;
 
-/// The words that each text has in common with a prompt, each once, names twice. Words in most of the texts count
-/// little, because they do not distinguish them.
-pub fn words_in_common<'t>(prompt: &str, texts: impl Iterator<Item = &'t str>) -> Vec<f64> {
-    let terms = PromptTerms::of(prompt);
-    let matcher = Matcher::new(&terms.query);
-    let met: Vec<HashSet<usize>> = texts.map(|text| matcher.terms_in(text).collect()).collect();
-    let weight = |term: usize| {
-        let texts = met.iter().filter(|terms| terms.contains(&term)).count();
-        let rarity = (1.0 + met.len() as f64 / texts.max(1) as f64).ln();
-        if terms.is_name[term] { NAME * rarity } else { rarity }
-    };
-    let weights: Vec<f64> = (0..terms.is_name.len()).map(weight).collect();
-    met.iter().map(|terms| terms.iter().map(|term| weights[*term]).sum()).collect()
+/// The words of a prompt, for comparing many statements with it.
+#[derive(Debug)]
+pub struct PromptWords(PromptTerms);
+
+impl PromptWords {
+    /// The words of this prompt.
+    pub fn of(prompt: &str) -> Self {
+        Self(PromptTerms::of(prompt))
+    }
+
+    /// The words that each text has in common with the prompt, each once, names twice. Words in
+    /// most of the texts count little, because they do not distinguish them.
+    pub fn in_common<'t>(&self, texts: impl Iterator<Item = &'t str>) -> Vec<f64> {
+        let Self(terms) = self;
+        let matcher = Matcher::new(&terms.query);
+        let met: Vec<BTreeSet<usize>> =
+            texts.map(|text| matcher.terms_in(text).collect()).collect();
+        let weight = |term: usize| {
+            let texts = met.iter().filter(|terms| terms.contains(&term)).count();
+            let rarity = (1.0 + met.len() as f64 / texts.max(1) as f64).ln();
+            if terms.is_name[term] { NAME * rarity } else { rarity }
+        };
+        let weights: Vec<f64> = (0..terms.is_name.len()).map(weight).collect();
+        met.iter().map(|terms| terms.iter().map(|term| weights[*term]).sum()).collect()
+    }
 }
 
 /// The sentences of a text, line by line.
@@ -89,7 +101,7 @@ mod tests {
             "read_token is slow",
         ];
         let prompt = "why is read_token of the parser slow?";
-        let common = words_in_common(prompt, texts.into_iter());
+        let common = PromptWords::of(prompt).in_common(texts.into_iter());
         let mut order = [0, 1, 2, 3, 4];
         order.sort_by(|left, right| common[*right].total_cmp(&common[*left]));
         assert_eq!(order, [4, 0, 3, 1, 2], "{common:?}");
