@@ -56,6 +56,14 @@ fn a_failure_hidden_by_a_pipe_is_seen() {
 }
 
 #[test]
+fn an_operator_may_end_a_command_that_is_incomplete_or_too_long() {
+    assert!(run("cargo test &&", "Exit code 2\nsyntax error").has_failed());
+    assert!(!run("cargo test && # and then", "").has_failed());
+    assert!(!run(&"cargo test -p a && ".repeat(60), "").has_failed());
+    assert!(!run(&format!("set -o pipefail; {}", "cat a | ".repeat(60)), "").has_failed());
+}
+
+#[test]
 fn a_run_repeats_another_on_the_same_or_a_part() {
     let all = run("cargo test", "");
     let part = run("cargo test cart", "");

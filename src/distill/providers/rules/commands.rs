@@ -298,15 +298,13 @@ fn runs_repeatedly(steps: &[Step], number: usize, purpose: Purpose) -> bool {
 fn is_hidden(steps: &[Step], number: usize) -> bool {
     let has_pipefail =
         steps[..number].iter().any(|step| step.words.iter().any(|word| word == "pipefail"));
-    let mut at = number;
-    loop {
-        match steps[at].next {
-            Next::End => return false,
-            Next::Pipe if !has_pipefail => return true,
-            Next::Or | Next::Then => return true,
-            Next::And | Next::Pipe => at += 1,
-        }
-    }
+    // The last step may have an operator, too: the command may be too long to be read to its end.
+    let first_other = steps[number..].iter().find(|step| match step.next {
+        Next::And => false,
+        Next::Pipe => !has_pipefail,
+        Next::Or | Next::Then | Next::End => true,
+    });
+    first_other.is_some_and(|step| step.next != Next::End)
 }
 
 /// The exit code that a later step printed: `; echo "exit: $?"`.
