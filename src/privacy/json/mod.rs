@@ -146,7 +146,8 @@ impl<'a> JsonPass<'a> {
     fn value(&mut self, byte: u8) -> Option<Expect> {
         match byte {
             b'{' => {
-                self.names = Names::default();
+                // `{"db_password": {"value": "…"}}`
+                self.names = Names { described: self.names.name, ..Names::default() };
                 return Some(self.open(b'}', Expect::NameOrEnd));
             }
             b'[' => {

@@ -8,7 +8,8 @@ use super::{
         CDATA_END, Operator, brackets, count_blanks, element_start, literal_prefix, quote_at,
         quoted_length, sign, starts_line, yaml_property,
     },
-    rules::run,
+    randomness::is_generated,
+    rules::{percent_encoded, run},
     unsigned::AfterName,
     values::{AssignmentSyntax, secret_in},
 };
@@ -30,7 +31,9 @@ pub(super) fn assignment(text: &[u8], at: usize) -> Option<Found> {
         return None;
     }
     let place = Place::after(text, start, end)?;
-    let kind = kind_of(&text[start..end])?;
+    let Some(kind) = kind_of(&text[start..end]) else {
+        return several(text, start, end, &place);
+    };
     let header = matches!(kind, Kind::Authorization | Kind::Cookie);
     if header && place.written == AssignmentSyntax::Bare {
         return None;
@@ -40,6 +43,40 @@ pub(super) fn assignment(text: &[u8], at: usize) -> Option<Found> {
         return place.behind_type(text)?.secret(text, kind);
     }
     place.secret(text, kind).or_else(|| place.behind_type(text)?.secret(text, kind))
+}
+
+/// The values of a name in the plural: `api_tokens = ["…", "…"]`, `API_KEYS=…,…`. They have to look
+/// generated.
+fn several(text: &[u8], name: usize, end: usize, place: &Place) -> Option<Found> {
+    const LIST_BYTES_MAX: usize = 1 << 10;
+    const ITEM_BYTES_MIN: usize = 16;
+    let kind = kind_of_several(&text[name..end])?;
+    let list = &text[place.start..text.len().min(place.start + LIST_BYTES_MAX)];
+    let separates: fn(u8) -> bool = match list.first()? {
+        b'[' => |byte| byte.is_ascii_whitespace() || b"[,\"'\\".contains(&byte),
+        _ if place.written == AssignmentSyntax::Environment => |byte| byte == b',',
+        _ => return None,
+    };
+    let (mut at, mut found) = (0, None);
+    loop {
+        at += run(&list[at..], separates);
+        let item = &list[at..at + run(&list[at..], percent_encoded)];
+        let is_secret = item.len() >= ITEM_BYTES_MIN && is_generated(item);
+        let (start, item_end) = (place.start + at, place.start + at + item.len());
+        match &mut found {
+            _ if !is_secret => break,
+            Some(Found { end, .. }) => *end = item_end,
+            None => found = Some(Found { start, end: item_end, rule: kind.rule() }),
+        }
+        at += item.len();
+    }
+    found
+}
+
+/// What a name in the plural implies about each of its values.
+fn kind_of_several(name: &[u8]) -> Option<Kind> {
+    let name = name.strip_suffix(b"s").or_else(|| name.strip_suffix(b"S"))?;
+    kind_of(name).filter(|kind| *kind != Kind::AnyKey)
 }
 
 /// Whether the name is between two colons without spaces.
@@ -64,7 +101,10 @@ impl Name {
         }
         let written =
             if is_upper(name) { AssignmentSyntax::Environment } else { AssignmentSyntax::Quoted };
-        kind_of(name).map(|kind| Self { kind, written })
+        match kind_of(name) {
+            Some(kind) => Some(Self { kind, written }),
+            None => Some(Self { kind: kind_of_several(name)?, written: AssignmentSyntax::Listed }),
+        }
     }
 
     /// The range of the value to redact.
@@ -132,7 +172,11 @@ impl Place {
         }
         let quoted_name = quote_at(&text[end..]).map_or(0, |(_, backslashes)| backslashes + 1);
         let mut at = end + quoted_name;
-        at += brackets(&text[at..], quoted_name > 0);
+        at += brackets(&text[at..], quoted_name > 0 || text[..name].ends_with(b"["));
+        // `**Password**: …`
+        if text[at..].starts_with(b"**:") {
+            at += 2;
+        }
         let blanks = count_blanks(&text[at..]);
         let Some((sign, length)) = sign(&text[at + blanks..]) else {
             let rest = AfterName { text, name, end, at, blanks };
@@ -158,6 +202,10 @@ impl Place {
         if sign == Operator::Colon {
             value += yaml_property(&text[value..]);
             value += bold(&text[value..]);
+        }
+        // `"db_password": {"value": "…"}`
+        if quoted_name > 0 && text.get(value) == Some(&b'{') {
+            return AfterName { text, name, end, at: value, blanks: 0 }.value_member(true);
         }
         let mut place = Self::at(text, value, AssignmentSyntax::Loose);
         if sign == Operator::Compares {
@@ -283,6 +331,11 @@ impl Place {
         if is_cut && found.end == end {
             found.end += self.length(&text[end..]);
         }
+        if let Some((_, backslashes)) = self.quote
+            && found.end == end
+        {
+            found.end += changed_value(&text[end..], backslashes + 1);
+        }
         Some(found)
     }
 
@@ -344,6 +397,21 @@ pub(super) fn quoted_behind_type(text: &[u8], start: usize) -> Option<Place> {
     let at = start + sign + 1;
     let place = Place::at(text, at + count_blanks(&text[at..]), AssignmentSyntax::Quoted);
     place.quote.is_some().then_some(place)
+}
+
+/// The length of the new value of a change: `password = "…" -> "…"`. Without its closing quotation
+/// mark, like the old one.
+fn changed_value(rest: &[u8], mark: usize) -> usize {
+    const ARROW: &[u8] = b" -> ";
+    let behind = mark + ARROW.len();
+    let quote = rest.get(behind..).and_then(quote_at);
+    match quote {
+        Some((quote, backslashes)) if rest[mark..].starts_with(ARROW) => {
+            let start = behind + backslashes + 1;
+            start + quoted_length(&rest[start..], quote, backslashes)
+        }
+        _ => 0,
+    }
 }
 
 /// The length of the mark that ends bold text, and the blanks behind it: `**Password:** …`.

@@ -77,12 +77,17 @@ const OPTIONS: &[Login] = &[
     Login {
         letter: b'p',
         takes: OptionValue::Password,
+        commands: &["az sql", "az mysql", "az postgres"],
+    },
+    Login {
+        letter: b'p',
+        takes: OptionValue::Password,
         commands: &["cqlsh", "twine", "nxc", "crackmapexec", "registry login"],
     },
     Login {
         letter: b'P',
         takes: OptionValue::Password,
-        commands: &["zip", "unzip", "sqlcmd", "bcp"],
+        commands: &["zip", "unzip", "sqlcmd", "bcp", "ipmitool"],
     },
     Login {
         letter: b'w',
@@ -95,6 +100,7 @@ const OPTIONS: &[Login] = &[
 pub(super) fn option(text: &[u8], at: usize) -> Option<Found> {
     let (letter, behind) = letter_at(text, at)?;
     let blanks = run(&text[behind..text.len().min(behind + 8)], |byte| matches!(byte, b' ' | b'='));
+    let blanks = blanks.max(between_items(&text[behind..]));
     let value = behind + blanks;
     let value = value + run(&text[value..text.len().min(value + 8)], |byte| byte == b'\\');
     let quote = text.get(value).copied().filter(|byte| matches!(byte, b'"' | b'\''));
@@ -121,12 +127,22 @@ pub(super) fn option(text: &[u8], at: usize) -> Option<Found> {
     }
 }
 
+/// The length of what separates two items of a list, as in `["redis-cli", "-a", "…"]`, without the
+/// quotation mark of the second one.
+fn between_items(rest: &[u8]) -> usize {
+    let slashes = run(&rest[..rest.len().min(8)], |byte| byte == b'\\');
+    let Some([quote @ (b'"' | b'\''), b',', behind @ ..]) = rest.get(slashes..) else { return 0 };
+    let blanks = run(&behind[..behind.len().min(8)], |byte| byte == b' ');
+    let is_item = behind[blanks..].iter().find(|byte| **byte != b'\\') == Some(quote);
+    if is_item { slashes + 2 + blanks } else { 0 }
+}
+
 /// The letter of the option whose trigger is at `at`, and the offset behind it.
 fn letter_at(text: &[u8], at: usize) -> Option<(u8, usize)> {
     /// Options without a value, which may precede one with a value in the same word.
     const PLAIN: &[u8] = b"sSfkLviIgNO#46";
     let rest = &text[at..];
-    if rest[0] != b' ' {
+    if rest[0] == b'-' {
         let length = "-user".len();
         let is_long = matches!(rest.get(length), Some(b' ' | b'='));
         return is_long.then_some((b'u', at + length));
@@ -243,9 +259,57 @@ pub(super) fn piped(text: &[u8], at: usize) -> Option<Found> {
     plausible.then_some(Found { start, end: start + length, rule: Kind::Password.rule() })
 }
 
+/// The password at the end of `htpasswd -b FILE USER …` and `rabbitmqctl add_user USER …`.
+pub(super) fn last_argument(text: &[u8], at: usize) -> Option<Found> {
+    let rest = &text[at..text.len().min(at + VALUE_BYTES_MAX)];
+    let line = &rest[..run(rest, |byte| !b"\n\\;|&<>".contains(&byte))];
+    if line.len() == VALUE_BYTES_MAX {
+        return None;
+    }
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let (command, first) = (words.next()?.to_ascii_lowercase(), words.next()?.to_ascii_lowercase());
+    let users = words.clone().count().checked_sub(1)?;
+    let word = words.next_back()?;
+    let takes_password = match command.as_slice() {
+        b"htpasswd" => first.starts_with(b"-") && first.contains(&b'b') && users > 0,
+        b"rabbitmqctl" => {
+            let verbs: [&[u8]; 3] = [b"add_user", b"change_password", b"authenticate_user"];
+            verbs.contains(&first.as_slice()) && users > 0
+        }
+        _ => false,
+    };
+    let start = at + line.trim_ascii_end().len() - word.len();
+    let quotes = usize::from(matches!(word[0], b'"' | b'\''));
+    let value = word[quotes..].strip_suffix(&word[..quotes]).unwrap_or(&word[quotes..]);
+    let plausible =
+        takes_password && value.len() >= 3 && value[0] != b'-' && !is_placeholder(value);
+    let start = start + quotes;
+    plausible.then_some(Found { start, end: start + value.len(), rule: Kind::Password.rule() })
+}
+
+/// The password that is typed at the prompt of redis-cli, perhaps behind a user: `6379> AUTH …`.
+pub(super) fn redis_auth(text: &[u8], at: usize) -> Option<Found> {
+    let start = at + "> auth ".len();
+    let rest = &text[start..text.len().min(start + VALUE_BYTES_MAX)];
+    let line = rest[..run(rest, |byte| !b"\n\r\\".contains(&byte))].trim_ascii_end();
+    let user = line.iter().position(u8::is_ascii_whitespace).map_or(0, |blank| blank + 1);
+    let is_last = !line[user..].iter().any(u8::is_ascii_whitespace);
+    let is_prompt = at > 0 && text[at - 1].is_ascii_digit() && line.len() < VALUE_BYTES_MAX;
+    if is_prompt && is_last { password(text, start + user, None) } else { None }
+}
+
+/// The password of `jdbc:oracle:thin:me/…@database`.
+pub(super) fn oracle_url(text: &[u8], at: usize) -> Option<Found> {
+    slash_password(text, at + "oracle:thin:".len())
+}
+
 /// The password of `sqlplus me/…@database`.
 pub(super) fn sqlplus(text: &[u8], at: usize) -> Option<Found> {
-    let start = at + "sqlplus ".len();
+    slash_password(text, at + "sqlplus ".len())
+}
+
+/// The password of `me/…@`.
+fn slash_password(text: &[u8], start: usize) -> Option<Found> {
     let rest = text.get(start..text.len().min(start + VALUE_BYTES_MAX))?;
     let flags = run(rest, |byte| !matches!(byte, b'/' | b'\n'));
     let secret = rest.get(flags + 1..)?;

@@ -156,7 +156,9 @@ fn escape_at(rest: &[u8]) -> Option<(usize, Option<u8>)> {
             character.is_none().then_some((more + length, None))
         }
         [b'&', entity @ ..] => {
-            const ENTITIES: [(&[u8], u8); 6] = [
+            const ENTITIES: [(&[u8], u8); 8] = [
+                (b"lt;", b'<'),
+                (b"gt;", b'>'),
                 (b"quot;", b'"'),
                 (b"#34;", b'"'),
                 (b"#39;", b'\''),

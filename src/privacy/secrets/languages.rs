@@ -24,6 +24,16 @@ pub(super) fn identified_by(text: &[u8], at: usize) -> Option<Found> {
     if is_sql { quoted_behind(text, at + "identified by".len()) } else { None }
 }
 
+/// The password in `IDENTIFIED WITH mysql_native_password BY '…'`.
+pub(super) fn identified_with(text: &[u8], at: usize) -> Option<Found> {
+    const PLUGIN_BYTES_MAX: usize = 64;
+    const BY: &[u8] = b" by";
+    let start = at + "identified with".len();
+    let plugin = text.get(start..text.len().min(start + PLUGIN_BYTES_MAX))?;
+    let by = plugin.windows(BY.len()).position(|part| part.eq_ignore_ascii_case(BY))?;
+    quoted_behind(text, start + by + BY.len())
+}
+
 /// The password in `ConvertTo-SecureString "…" -AsPlainText`.
 pub(super) fn secure_string(text: &[u8], at: usize) -> Option<Found> {
     let mut start = at + "convertto-securestring".len();
@@ -72,8 +82,10 @@ fn word_length(rest: &[u8]) -> usize {
 
 /// The length of the separator before the value.
 fn sign_length(behind: &[u8]) -> Option<usize> {
-    const SIGNS: [&str; 13] =
-        ["：", "=>", ":=", ":", "=", "ist ", "es ", "est ", "is ", "är ", "是", "は", "为"];
+    const SIGNS: [&str; 14] = [
+        "：", "=>", ":=", ":", "=", "ist ", "lautet ", "es ", "est ", "is ", "är ", "是", "は",
+        "为",
+    ];
     let quote = usize::from(matches!(behind.first(), Some(b'"' | b'\'')));
     let blanks = run(&behind[quote..], |byte| byte == b' ');
     let rest = &behind[quote + blanks..];

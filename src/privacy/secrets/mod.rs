@@ -5,9 +5,11 @@
 //! once, and a rule's check runs only at its triggers.
 
 mod assignments;
+mod authorization;
 mod commands;
 mod cookies;
 mod escapes;
+mod kubernetes;
 mod languages;
 mod names;
 mod netrc;

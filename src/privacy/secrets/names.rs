@@ -69,12 +69,15 @@ const WORDS: &[(&str, Kind)] = &[
     ("client_key", Kind::Secret),
     ("preshared_key", Kind::Secret),
     ("pre_shared_key", Kind::Secret),
-    ("psk", Kind::Secret),
+    ("psk", Kind::Password),
+    ("pepper", Kind::Secret),
+    ("auth_ident", Kind::Secret),
     ("client_key_data", Kind::PrivateKey),
     ("private_key", Kind::PrivateKey),
     ("private_key_id", Kind::PrivateKey),
     ("secret", Kind::Secret),
     ("secret_string", Kind::Secret),
+    ("secret_id", Kind::Secret),
     ("credential", Kind::Secret),
     ("credentials", Kind::Secret),
     ("creds", Kind::Secret),
@@ -101,6 +104,8 @@ const GLUED: &[(&str, Kind)] = &[
     ("requirepass", Kind::Password),
     ("passphrase", Kind::Password),
     ("sshpass", Kind::Password),
+    ("bindpw", Kind::Password),
+    ("masterauth", Kind::Password),
     ("apikey", Kind::ApiKey),
     ("accesskey", Kind::ApiKey),
     ("accountkey", Kind::ApiKey),
@@ -179,6 +184,9 @@ const HARMLESS: &[&str] = &[
 pub(crate) fn kind_of(name: &[u8]) -> Option<Kind> {
     let mut buffer = [0_u8; 192];
     let words = without_suffixes(lowered(name, &mut buffer));
+    if matches!(words, b"htpasswd" | b"chpasswd") {
+        return None; // commands and their files
+    }
     if words == b"auth" && name.starts_with(b"_") {
         return Some(Kind::Secret); // a registry's, in .npmrc
     }
@@ -193,7 +201,9 @@ pub(crate) fn kind_of(name: &[u8]) -> Option<Kind> {
     match kind {
         _ if harmless => None,
         Kind::AnyKey if before.is_empty() => None,
-        Kind::Password if before.is_empty() && ending.len() <= 4 => Some(Kind::MaybePassword),
+        Kind::Password if before.is_empty() && matches!(ending, "pass" | "pwd" | "pw") => {
+            Some(Kind::MaybePassword)
+        }
         _ => Some(kind),
     }
 }
@@ -317,6 +327,9 @@ mod tests {
             ("author", None),
             ("auth", Some(Kind::Login)),
             ("PresharedKey", Some(Kind::Secret)),
+            ("ldap_bind_pw", Some(Kind::Password)),
+            (".htpasswd", None),
+            ("psk", Some(Kind::Password)),
             ("client-key-data", Some(Kind::PrivateKey)),
             ("", None),
         ];

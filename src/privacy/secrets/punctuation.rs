@@ -22,7 +22,7 @@ pub(super) enum Operator {
     Compares,
 }
 
-/// The assignment operator and its length. Not `==`, `::` or `://`.
+/// The assignment operator and its length. Not `::` or `://`.
 pub(super) fn sign(rest: &[u8]) -> Option<(Operator, usize)> {
     match rest {
         [b'=', b'=', b'=', ..] => Some((Operator::Compares, 3)),
@@ -31,6 +31,8 @@ pub(super) fn sign(rest: &[u8]) -> Option<(Operator, usize)> {
         [b':', b':', b'=', ..] | [b'|', b'|', b'=', ..] | [b'?', b'?', b'=', ..] => {
             Some((Operator::Equals, 3))
         }
+        // LDIF: the value is in base64.
+        [b':', b':', b' ', ..] => Some((Operator::Colon, 2)),
         [b':', b':' | b'/', ..] | [b'=', b'~', ..] => None,
         [b':' | b'.' | b'?' | b'+', b'=', ..] | [b'=', b'>', ..] | [b'<', b'-', ..] => {
             Some((Operator::Equals, 2))
@@ -39,12 +41,23 @@ pub(super) fn sign(rest: &[u8]) -> Option<(Operator, usize)> {
         [b'=', ..] => Some((Operator::Equals, 1)),
         [b':', ..] => Some((Operator::Colon, 1)),
         [b',', ..] => Some((Operator::Comma, 1)),
+        _ if rest.starts_with("：".as_bytes()) => Some((Operator::Colon, "：".len())),
         _ => None,
     }
 }
 
+/// The length of the blanks at the start, also of those that a rendered page has.
 pub(super) fn count_blanks(rest: &[u8]) -> usize {
-    rest.iter().take(16).take_while(|byte| matches!(byte, b' ' | b'\t')).count()
+    const BYTES_MAX: usize = 16;
+    let mut length = 0;
+    while length < BYTES_MAX {
+        length += match rest[length..] {
+            [b' ' | b'\t', ..] => 1,
+            [0xc2, 0xa0, ..] => 2,
+            _ => break,
+        };
+    }
+    length
 }
 
 /// What may be between a name and its operator: the end of an index, the size of an array.
@@ -105,12 +118,28 @@ pub(super) fn literal_prefix(rest: &[u8]) -> usize {
     if rest.starts_with(BYTES_OF) {
         return BYTES_OF.len();
     }
+    let wrappers = wrappers(rest);
+    if wrappers > 0 {
+        return if quote_at(&rest[wrappers..]).is_some() { wrappers } else { 0 };
+    }
     let letters = run(&rest[..rest.len().min(2)], |byte| b"rbufRBUFL@$N".contains(&byte));
     let hashes = run(&rest[letters..rest.len().min(letters + 3)], |byte| byte == b'#');
     let prefix = letters + hashes;
     let quote = rest.get(prefix..).and_then(quote_at);
     let is_literal = letters > 0 && quote.is_some_and(|(quote, _)| quote != b'`');
     if is_literal { prefix } else { 0 }
+}
+
+/// The length of the types around a string in the debug output of Rust: `Some(Secret("…"))`.
+fn wrappers(rest: &[u8]) -> usize {
+    const WRAPPERS: [&[u8]; 3] = [b"Some(", b"Secret(", b"SecretString("];
+    const NESTED_MAX: usize = 2;
+    let mut length = 0;
+    for _ in 0..NESTED_MAX {
+        let found = WRAPPERS.iter().find(|wrapper| rest[length..].starts_with(wrapper));
+        length += found.map_or(0, |wrapper| wrapper.len());
+    }
+    length
 }
 
 /// Whether only spaces and the prefix of a listing precede this on its line.

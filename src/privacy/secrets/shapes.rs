@@ -7,6 +7,7 @@ use memchr::memmem;
 
 use super::{
     Found,
+    punctuation::starts_line,
     randomness::{decoded, is_generated, is_sample},
     rules::{alphanumeric, base64, hex, percent_encoded, run, starts_word, word},
     values,
@@ -65,7 +66,8 @@ pub(super) fn private_key(text: &[u8], at: usize) -> Option<Found> {
     let label = &text[at + BEGIN.len()..];
     let label = &label[..label.len().min(LABEL_BYTES_MAX)];
     let label = &label[..memmem::find(label, b"-----")?];
-    if !label.ends_with(b"PRIVATE KEY") && !label.ends_with(b"PRIVATE KEY BLOCK") {
+    let endings: [&[u8]; 3] = [b"PRIVATE KEY", b"PRIVATE KEY BLOCK", b"OpenVPN Static key V1"];
+    if !endings.iter().any(|ending| label.ends_with(ending)) {
         return None;
     }
     let body = at + BEGIN.len() + label.len() + 5;
@@ -123,7 +125,7 @@ fn truncated_key(text: &[u8]) -> Option<usize> {
 }
 
 /// To the end of the line, which may be written as `\n`.
-fn line_length(text: &[u8]) -> usize {
+pub(super) fn line_length(text: &[u8]) -> usize {
     let mut at = 0;
     while let Some(offset) = memchr2(b'\n', b'\\', &text[at..]) {
         at += offset;
@@ -164,12 +166,11 @@ pub(super) fn url_password(text: &[u8], at: usize) -> Option<Found> {
         None => url.iter().rposition(|byte| *byte == b'@')?,
     };
     let password = url.get(colon + 1..at_sign)?;
-    if password == b"x-oauth-basic" {
+    if matches!(password, b"x-oauth-basic" | b"") {
         return token_as_user(text, start, &authority[..colon]);
     }
-    let is_secret = !password.is_empty()
-        && !values::is_placeholder(password)
-        && !values::holds_placeholder(&url[..at_sign]);
+    let is_secret =
+        !values::is_placeholder(password) && !values::holds_placeholder(&url[..at_sign]);
     is_secret.then(|| Found {
         start: start + colon + 1,
         end: start + at_sign,
@@ -382,6 +383,18 @@ pub(super) fn aws_pair(text: &[u8], at: usize) -> Option<Found> {
     plausible.then_some(Found { start: at, end, rule: "aws-access-key" })
 }
 
+/// A share of the key of a Vault: `Unseal Key 1: …`.
+pub(super) fn unseal_key(text: &[u8], at: usize) -> Option<Found> {
+    const KEY_BYTES_MIN: usize = 40;
+    let behind = at + "unseal key".len();
+    let number = &text[behind..text.len().min(behind + 8)];
+    let start = behind + run(number, |byte| byte.is_ascii_digit() || b" :=".contains(&byte));
+    let key = &text[start..text.len().min(start + 64)];
+    let key = &key[..run(key, base64)];
+    let plausible = start > behind && key.len() >= KEY_BYTES_MIN && is_generated(key);
+    plausible.then(|| Found { start, end: start + run(&text[start..], base64), rule: "vault-key" })
+}
+
 /// The private part of a JSON Web Key: the member `d` next to `kty`.
 pub(super) fn jwk(text: &[u8], at: usize) -> Option<Found> {
     const KEY_BYTES_MAX: usize = 1024;
@@ -397,15 +410,25 @@ pub(super) fn jwk(text: &[u8], at: usize) -> Option<Found> {
     plausible.then_some(Found { start, end, rule: "private-key" })
 }
 
-/// The password on a line of `.pgpass`: `host:5432:database:user:…`.
+/// The password on a line of `.pgpass`: `host:5432:database:user:…`. The port may be `*`.
 pub(super) fn pgpass(text: &[u8], at: usize) -> Option<Found> {
     const LINE_BYTES_MAX: usize = 256;
-    let start = at + ":5432:".len();
+    const HOST_BYTES_MAX: usize = 96;
+    let start = at + 2 + memchr(b':', &text[at + 1..text.len().min(at + 8)])?;
+    let host = text[..at].iter().rev().take(HOST_BYTES_MAX);
+    let host = host.take_while(|&&byte| word(byte) || b".*".contains(&byte)).count();
+    let is_port = text[at + 1] != b'*';
+    let is_host = host > 0 && starts_line(text, at - host) && !text[..at].ends_with(b"arn");
+    if !is_port && !is_host {
+        return None;
+    }
     let line = &text[start..text.len().min(start + LINE_BYTES_MAX)];
     let line = &line[..run(line, |byte| !byte.is_ascii_whitespace() && byte != b'\\')];
     let mut parts = line.splitn(3, |byte| *byte == b':');
     let (database, user, password) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_last = matches!(text.get(start + line.len()), None | Some(b'\n' | b'\r' | b'\\'));
     let plausible = !database.is_empty()
+        && (is_port || is_last && !password.contains(&b':'))
         && !user.is_empty()
         && password.len() >= 3
         && line.len() < LINE_BYTES_MAX

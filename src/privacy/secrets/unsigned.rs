@@ -94,6 +94,20 @@ impl AfterName<'_> {
                 let place = Place::at(text, at + 1, AssignmentSyntax::Listed);
                 return Some(Place { start: at + 1, quote: None, element: true, ..place });
             }
+            // A field of a form: `name="password"`, an empty line, and the value.
+            Some(b'\r' | b'\n' | b'\\') if is_quoted => {
+                let is_field =
+                    text[..name].ends_with(b"name=\"") || text[..name].ends_with(b"name=\\\"");
+                let empty_lines: [&[u8]; 4] = [b"\r\n\r\n", b"\n\n", b"\\r\\n\\r\\n", b"\\n\\n"];
+                let line = empty_lines.iter().find(|line| text[at..].starts_with(line))?;
+                let place = Place::at(text, at + line.len(), AssignmentSyntax::Tight);
+                return is_field.then_some(place);
+            }
+            // `user-secrets set "Db:Password" "…"`
+            _ if is_quoted && blanks > 0 => {
+                let place = Place::at(text, at + blanks, AssignmentSyntax::Listed);
+                return place.quote.is_some().then_some(place);
+            }
             _ if is_quoted || blanks == 0 => return None,
             _ => {}
         }
@@ -107,10 +121,15 @@ impl AfterName<'_> {
                 AssignmentSyntax::Flag,
             ));
         }
+        if let Some(value) = rest.strip_prefix(b"-b")
+            && quote_at(value).is_some()
+        {
+            return Some(Place::at(text, text.len() - value.len(), AssignmentSyntax::Flag));
+        }
         let is_quoted_value = quote_at(rest).is_some_and(|(quote, _)| quote != b'`');
         let written = match &text[name..end] {
             [b'-', b'-', ..] => Some(AssignmentSyntax::Flag),
-            [b'-', _, _, ..] | b"requirepass" => Some(AssignmentSyntax::Tight),
+            [b'-', _, _, ..] | b"requirepass" | b"masterauth" => Some(AssignmentSyntax::Tight),
             b"PASSWORD" if is_quoted_value => Some(AssignmentSyntax::Quoted),
             _ if sets_variable(&text[..name]) => Some(AssignmentSyntax::Tight),
             _ if is_quoted_value => Some(AssignmentSyntax::Listed),
@@ -136,7 +155,8 @@ impl AfterName<'_> {
 }
 
 /// Options with the value of a secret that is named before them: `gh secret set X --body …`.
-const VALUE_OPTIONS: [&[u8]; 5] = [b"--value ", b"--value=", b"--body ", b"--body=", b"-b "];
+const VALUE_OPTIONS: [&[u8]; 6] =
+    [b"--value ", b"--value=", b"--body ", b"--body=", b"-b ", b"-Value "];
 
 /// Whether a command or a Dockerfile sets what is named next: `setenv X …`, `ENV X …`, `git config x …`.
 fn sets_variable(before: &[u8]) -> bool {
@@ -154,7 +174,8 @@ fn sets_variable(before: &[u8]) -> bool {
 /// The length of the words between a name and its value in a sentence: `is`, `for the database is`, `was changed to`.
 fn words_before_value(rest: &[u8]) -> Option<usize> {
     const WORDS_BYTES_MAX: usize = 48;
-    const VERBS: [&[u8]; 4] = [b"is now ", b"is ", b"was changed to ", b"has been changed to "];
+    const VERBS: [&[u8]; 5] =
+        [b"is now ", b"is ", b"will be ", b"was changed to ", b"has been changed to "];
     if let Some(verb) = VERBS.iter().find(|verb| rest.starts_with(verb)) {
         return Some(verb.len());
     }

@@ -5,11 +5,12 @@
 
 use super::{
     Found,
+    authorization::credentials,
     cookies::cookies,
     names::{Kind, kind_of},
     randomness::{decoded, is_sample, looks_random},
     rules::{base64, is_filler, run},
-    shapes, token_at,
+    token_at,
 };
 
 /// The syntax of an assignment, which determines how much the value must look like a secret.
@@ -37,7 +38,7 @@ pub(super) enum AssignmentSyntax {
 
 /// How much of a value is classified. Its start suffices, and this limits the cost for untrusted
 /// text.
-const JUDGED_BYTES_MAX: usize = 128;
+pub(super) const JUDGED_BYTES_MAX: usize = 128;
 
 /// Values that mean "not set": compared as a whole, in any letter case.
 const WORDS: &[&str] = &[
@@ -173,41 +174,6 @@ pub(super) fn secret_in(
     Some(Found { start, end, rule: kind.rule() })
 }
 
-/// The part after the scheme of an `Authorization` header, or the whole value if there is no
-/// scheme.
-fn credentials(text: &[u8], start: usize, end: usize) -> Option<Found> {
-    let value = &text[start..end];
-    let scheme = &value[..run(value, |byte| byte.is_ascii_alphanumeric() || byte == b'-')];
-    let blanks = run(&value[scheme.len()..], |byte| byte == b' ');
-    let start = if blanks > 0 { start + scheme.len() + blanks } else { start };
-    let value = &text[start..end];
-    if let Some(token) = token_at(text, start).or_else(|| shapes::jwt(text, start)) {
-        return Some(token);
-    }
-    let judged = &value[..value.len().min(JUDGED_BYTES_MAX)];
-    let word = &judged[..run(judged, |byte| byte.is_ascii_alphanumeric())];
-    let prose = word.len() < judged.len()
-        && word.iter().all(u8::is_ascii_lowercase)
-        && matches!(judged[word.len()], b' ' | b'.' | b',');
-    // Most schemes have one word after them; these have a list that contains the secret.
-    let lists: [&[u8]; 5] = [b"AWS4-HMAC-SHA256", b"Digest", b"OAuth", b"Hawk", b"Signature"];
-    let end = if lists.contains(&scheme) {
-        end
-    } else {
-        start + run(value, |byte| !byte.is_ascii_whitespace())
-    };
-    let bytes_min = if blanks > 0 { 6 } else { 12 };
-    let is_type = memchr::memmem::find(judged, b" = ").is_some();
-    let plausible = judged.len() >= bytes_min
-        && !prose
-        && !is_type
-        && !is_constant(judged.strip_suffix(b",").unwrap_or(judged))
-        && !is_code(judged)
-        && !is_placeholder(judged)
-        && (blanks > 0 || has_digit(judged));
-    plausible.then_some(Found { start, end, rule: Kind::Authorization.rule() })
-}
-
 /// `${SECRET}`, `<your-key>`, `xxxx`, `changeme`: stand-ins for a secret.
 pub(super) fn is_placeholder(value: &[u8]) -> bool {
     let bare = value.trim_ascii();
@@ -253,15 +219,14 @@ fn is_reference(value: &[u8]) -> bool {
 fn is_plausible(kind: Kind, written: AssignmentSyntax, value: &[u8]) -> bool {
     match kind {
         Kind::Password => is_password(written, value),
-        Kind::MaybePassword => {
-            !matches!(
-                written,
-                AssignmentSyntax::Loose | AssignmentSyntax::Line | AssignmentSyntax::Bare
-            ) && is_random(value, 6)
-                && !is_path(value)
-                && !is_code(value)
-                && !value.contains(&b'/')
-        }
+        Kind::MaybePassword => match written {
+            AssignmentSyntax::Line => is_chosen(value),
+            AssignmentSyntax::Loose => value.len() >= 20 && is_generated_key(value),
+            AssignmentSyntax::Bare => false,
+            _ => {
+                is_random(value, 6) && !is_path(value) && !is_code(value) && !value.contains(&b'/')
+            }
+        },
         Kind::AnyKey => match written {
             AssignmentSyntax::Environment => {
                 is_random(value, 16) && !is_path(value) && !is_sample(value)
@@ -401,7 +366,7 @@ fn is_mixed(value: &[u8]) -> bool {
         && value.iter().any(u8::is_ascii_lowercase)
 }
 
-fn has_digit(value: &[u8]) -> bool {
+pub(super) fn has_digit(value: &[u8]) -> bool {
     value.iter().any(u8::is_ascii_digit)
 }
 
@@ -432,7 +397,7 @@ fn is_label(value: &[u8]) -> bool {
 }
 
 /// Brackets and similar, which unquoted values of configuration files do not contain.
-fn is_code(value: &[u8]) -> bool {
+pub(super) fn is_code(value: &[u8]) -> bool {
     value
         .iter()
         .any(|byte| matches!(byte, b'(' | b')' | b'[' | b']' | b'{' | b'}' | b'<' | b'>' | b'`'))
@@ -461,7 +426,7 @@ fn is_identifier(value: &[u8]) -> bool {
 }
 
 /// `WIN32_ERROR`: capitals that form words.
-fn is_constant(value: &[u8]) -> bool {
+pub(super) fn is_constant(value: &[u8]) -> bool {
     value.contains(&b'_')
         && value
             .iter()

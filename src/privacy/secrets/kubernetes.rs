@@ -1,0 +1,74 @@
+//! The values of a Kubernetes secret: base64 below any name.
+
+use memchr::memmem;
+
+use super::{
+    Found,
+    rules::{base64, run, starts_word},
+    shapes::line_length,
+};
+use crate::work;
+
+/// How far the kind of the object may be from its data.
+const AROUND_BYTES_MAX: usize = 512;
+
+/// The lines below `data:` or `"data": {`, if the object is a secret. `kubectl` prints the kind
+/// behind the data.
+pub(super) fn kubernetes_secret(text: &[u8], at: usize) -> Option<Found> {
+    const NAME_BYTES_MAX: usize = 16;
+    if !starts_word(text, at) {
+        return None; // `metadata:`
+    }
+    let name = &text[at..text.len().min(at + NAME_BYTES_MAX)];
+    let first = at + run(name, |byte| b"\"data: {".contains(&byte));
+    let mut end = first;
+    loop {
+        let next = end + line_break(&text[end..]);
+        let length = line_length(&text[next..]);
+        if next == end || !is_entry(&text[next..next + length]) {
+            break;
+        }
+        end = next + length;
+    }
+    let start = first + line_break(&text[first..]);
+    let around = |from: usize, to: usize| {
+        work::count(to - from);
+        let kinds: [&[u8]; 2] = [b"kind: Secret", b"\"kind\": \"Secret\""];
+        kinds.iter().any(|kind| memmem::find(&text[from..to], kind).is_some())
+    };
+    let is_secret = end > start
+        && (around(end, text.len().min(end + AROUND_BYTES_MAX))
+            || around(at.saturating_sub(AROUND_BYTES_MAX), at));
+    is_secret.then_some(Found { start, end, rule: "kubernetes-secret" })
+}
+
+/// The length of a line break, which may be written as `\n`.
+fn line_break(rest: &[u8]) -> usize {
+    match rest {
+        [b'\n', ..] => 1,
+        [b'\r', b'\n', ..] | [b'\\', b'n', ..] => 2,
+        _ => 0,
+    }
+}
+
+/// Whether a line is an indented name with a value in base64.
+fn is_entry(line: &[u8]) -> bool {
+    const NAME_BYTES_MAX: usize = 128;
+    work::count(line.len() + 1);
+    let entry = line.trim_ascii_end();
+    let entry = entry.strip_suffix(b",").unwrap_or(entry);
+    let Some(colon) = memmem::find(&entry[..entry.len().min(NAME_BYTES_MAX)], b": ") else {
+        return false;
+    };
+    let quoted = |byte: &u8| matches!(byte, b'"' | b'\\');
+    let value = &entry[colon + 2..];
+    let start = value.iter().position(|byte| !quoted(byte)).unwrap_or(value.len());
+    let end = value.iter().rposition(|byte| !quoted(byte)).map_or(start, |last| last + 1);
+    let value = &value[start..end];
+    // A diff has a sign before it.
+    let line = line.strip_prefix(b"+").or_else(|| line.strip_prefix(b"-")).unwrap_or(line);
+    line.starts_with(b" ")
+        && !value.is_empty()
+        && value.len().is_multiple_of(4)
+        && value.iter().all(|&byte| base64(byte))
+}
