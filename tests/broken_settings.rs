@@ -174,3 +174,21 @@ fn the_copy_is_written_only_when_settings_change() {
     prompt(&sandbox, "open", "four");
     assert_ne!(copy().ino(), first.ino());
 }
+
+#[test]
+fn without_its_mode_memory_can_be_read_and_doctor_reports_it() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["remember", "the zebra sleeps at noon"]).ok();
+    let problem = "there is no mode `nothing`";
+    let mode = [("CLAUDE_MEM_MODE", "nothing")];
+    for arguments in [&["search", "zebra"][..], &["timeline"], &["show", "1"], &["context"]] {
+        let run = sandbox.run_with(arguments, &mode, "");
+        let is_read = run.stdout.contains("zebra") && run.stderr.contains(problem);
+        assert!(is_read, "{arguments:?}: {run:?}");
+    }
+    let doctor = sandbox.run_with(&["doctor"], &mode, "");
+    assert!(doctor.stdout.contains(problem), "{doctor:?}");
+    let set = sandbox.run(&["settings", "set", "MODE", "nothing"]);
+    assert!(set.stderr.contains(problem), "{set:?}");
+    assert_eq!(sandbox.run(&["settings", "get", "MODE"]).ok().trim(), "code");
+}

@@ -12,9 +12,10 @@ use claude_mem_core::{
     failure::{Failure, nearest},
     settings::{
         AnySetting, Refused, Source, keep, masked,
-        table::{ALL, DISABLED_PROJECTS, find},
+        table::{ALL, DISABLED_PROJECTS, MODE, find},
     },
 };
+use claude_mem_memory::modes::Mode;
 
 /// Show and change settings
 ///
@@ -146,6 +147,10 @@ fn set(app: &mut App, setting: &dyn AnySetting, value: &str) -> Result<(), Failu
         Failure::usage(format!("{} cannot be `{shown}`: expected {accepted}", setting.name()))
             .meaning("nothing was changed")
     })?;
+    if setting.name() == MODE.name() {
+        Mode::load(&app.paths.data, &checked)
+            .map_err(|error| Failure::usage(error.to_string()).meaning("nothing was changed"))?;
+    }
     change(app, setting, Some(&checked))?;
     if app.environment.get(setting.name()).is_some() {
         app.output.say(format_args!(

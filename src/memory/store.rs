@@ -10,7 +10,7 @@ use claude_mem_projections::{
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
-use crate::modes::mode;
+use crate::modes::{Mode, mode};
 use claude_mem_core::{
     app::App,
     diagnostics::{self, Level},
@@ -75,8 +75,12 @@ fn open_file(app: &mut App, options: StoreOptions) -> Result<Store, Error> {
 
 /// Settings that folding depends on.
 pub fn options(app: &App) -> Result<StoreOptions, Failure> {
-    let kinds = mode(app)?.kinds().into_iter().map(str::to_owned).collect();
-    Ok(StoreOptions { kinds, foreign: app.paths.foreign(), ..StoreOptions::default() })
+    Ok(options_of(app, &mode(app)?))
+}
+
+fn options_of(app: &App, mode: &Mode) -> StoreOptions {
+    let kinds = mode.kinds().into_iter().map(str::to_owned).collect();
+    StoreOptions { kinds, foreign: app.paths.foreign(), ..StoreOptions::default() }
 }
 
 /// Folds the whole log, without a time limit.
@@ -196,8 +200,11 @@ fn read(app: &mut App, time_max: Option<Duration>) -> Result<Store, Failure> {
     {
         return Err(Failure::no_directory(dir, &error));
     }
-    let options = options(app)?;
     let log = open_log(app)?;
+    let options = match options(app) {
+        Ok(options) => options,
+        Err(failure) => return read_without_mode(app, &log, &failure),
+    };
     match fold_file(app, options.clone(), &log, time_max) {
         Ok(store) => Ok(store),
         Err(error) if error.is_unwritable() || matches!(error, Error::Newer { .. }) => {
@@ -225,6 +232,20 @@ fn fold_file(
     if state != FoldState::Complete {
         app.output.say(BEHIND);
     }
+    Ok(store)
+}
+
+/// Reads memory.db as it is, because the mode, by which new events are indexed, cannot be used. If
+/// that fails, folds the log into memory under the built-in mode.
+fn read_without_mode(app: &mut App, log: &Log, failure: &Failure) -> Result<Store, Failure> {
+    let (what, ..) = failure.parts();
+    app.output
+        .say(format_args!("warning: {what}; new events are not indexed until it is corrected"));
+    if let Ok(Some(store)) = Store::open_read_only(&app.paths.memory()) {
+        return Ok(store);
+    }
+    let mut store = Store::in_memory_with(options_of(app, &Mode::code()))?;
+    catch_up(&mut store, log)?;
     Ok(store)
 }
 

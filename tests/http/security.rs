@@ -358,11 +358,17 @@ fn wrong_settings_change_nothing() {
     assert_eq!(site.post("/api/settings", &set)["success"], true);
     let before = site.sandbox.read(".claude-mem/settings.json");
     assert!(before.contains("some-model") && before.contains("900"));
-    let wrong = json!({"CLAUDE_MEM_MODEL": "other", "CLAUDE_MEM_SYNC": "sometimes"});
-    let reply = site.ask("POST", "/api/settings", Some(&wrong));
-    assert_eq!(reply.status, 400);
-    assert!(reply.body.contains("CLAUDE_MEM_SYNC"), "{reply:?}");
-    assert_eq!(site.sandbox.read(".claude-mem/settings.json"), before, "all of them, or none");
+    for (name, value, problem) in [
+        ("CLAUDE_MEM_SYNC", "sometimes", "CLAUDE_MEM_SYNC"),
+        ("CLAUDE_MEM_MODE", "nothing", "there is no mode `nothing`"),
+        ("CLAUDE_MEM_MODE", "../settings", "cannot be the name of a mode"),
+    ] {
+        let wrong = json!({"CLAUDE_MEM_LANGUAGE": "other", name: value});
+        let reply = site.ask("POST", "/api/settings", Some(&wrong));
+        assert_eq!(reply.status, 400);
+        assert!(reply.body.contains(problem), "{reply:?}");
+        assert_eq!(site.sandbox.read(".claude-mem/settings.json"), before, "all of them, or none");
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ use claude_mem_core::{
     worker_process::is_worker_running,
 };
 use claude_mem_distill::{setup, status::DistillStatus};
-use claude_mem_memory::{semantic, store::rebuild_report};
+use claude_mem_memory::{modes::mode, semantic, store::rebuild_report};
 use claude_mem_server::worker::client;
 use claude_mem_sync::ship::{
     backup::Backup,
@@ -129,7 +129,11 @@ fn settings(app: &App) -> Vec<Finding> {
         let what = if is_secret { format!("{} is not accepted", setting.name()) } else { what };
         Some(Finding::warning(CHECK, what, remedy))
     };
-    table::ALL.iter().filter_map(refused).collect()
+    let unusable_mode = mode(app).err().map(|failure| {
+        let (what, _, remedy) = failure.parts();
+        Finding::problem(CHECK, what, remedy.unwrap_or_default())
+    });
+    table::ALL.iter().filter_map(refused).chain(unusable_mode).collect()
 }
 
 /// Variables that a login, a gateway or a company network may depend on.

@@ -22,6 +22,7 @@ use claude_mem_core::{
         table::{self, ALL, find},
     },
 };
+use claude_mem_memory::modes::Mode;
 
 /// Settings that can be changed over HTTP. None of these names a destination, a
 /// program, a file or a secret, and none weakens privacy, retention or a limit on spending.
@@ -121,7 +122,12 @@ async fn change(
     let done = move || {
         let mut checked = Vec::new();
         for (name, value) in &wishes {
-            checked.push(check(name, value)?);
+            let (setting, value) = check(name, value)?;
+            if let Some(mode) = value.as_deref().filter(|_| setting.name() == table::MODE.name()) {
+                Mode::load(&shared.paths.data, mode)
+                    .map_err(|error| ApiError::bad(error.to_string()))?;
+            }
+            checked.push((setting, value));
         }
         for (setting, value) in &checked {
             keep(&shared.paths, *setting, value.as_deref())
