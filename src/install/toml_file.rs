@@ -88,7 +88,11 @@ impl TomlFile {
         server["command"] = value(program);
         server["args"] = value(toml_edit::Array::from_iter(["mcp"]));
         for (name, text) in environment {
-            server["env"].or_insert(toml_edit::table())[name] = value(text);
+            let variables = server.entry("env").or_insert(toml_edit::table());
+            let variables = variables
+                .as_table_like_mut()
+                .ok_or_else(|| Unusable::new(&file, "the `env` of its server is not a table"))?;
+            variables.insert(name, value(text));
         }
         Ok(())
     }
@@ -212,5 +216,23 @@ mod tests {
         assert!(toml.document.to_string().contains("/b/other"));
         fs::write(&file, "a = [").unwrap();
         assert!(TomlFile::open(&file).is_err());
+    }
+
+    #[test]
+    fn variables_of_a_server_are_added_to_any_table_and_to_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.toml");
+        let server = "[mcp_servers.claude-mem]\ncommand = \"/b/claude-mem\"\nenv = ";
+        let add = |value: &str| {
+            fs::write(&file, format!("{server}{value}\n")).unwrap();
+            let mut toml = TomlFile::open(&file).unwrap();
+            toml.add_server("mcp_servers", "/b/claude-mem", &[("DIR", "/d".into())])?;
+            Ok::<_, Unusable>(toml.change().text)
+        };
+        for wrong in ["5", "\"x\"", "[1]", "true"] {
+            assert!(add(wrong).is_err(), "{wrong}");
+        }
+        let added = add("{ A = \"b\" }").unwrap();
+        assert!(added.contains("A = \"b\"") && added.contains("DIR = \"/d\""), "{added}");
     }
 }
