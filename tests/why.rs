@@ -239,6 +239,23 @@ fn without_git_the_log_alone_is_asked() {
 }
 
 #[test]
+fn the_configuration_of_a_repository_starts_no_program() {
+    let (world, _) = worked();
+    let mark = world.sandbox.home().join("started");
+    let program = format!("touch '{}'; cat", mark.display());
+    fs::write(world.folder.join(".git/info/attributes"), "*.rs filter=a=b diff=c\n").unwrap();
+    for key in ["filter.a=b.clean", "filter.a=b.process", "core.fsmonitor", "diff.c.textconv"] {
+        git(&world.folder, &["config", key, &program]);
+    }
+    git(&world.folder, &["config", "filter.a=b.required", "true"]);
+    let file = world.folder.join("cart.rs");
+    fs::write(&file, fs::read_to_string(&file).unwrap() + "// changed\n").unwrap();
+    assert_eq!(world.json("cart.rs:1")["text"], "fn total() {");
+    assert!(world.json("cart.rs:1")["commit"]["id"].is_string());
+    assert!(!mark.exists());
+}
+
+#[test]
 fn unknown_lines_are_reported() {
     let (world, _) = worked();
     let fails = |arguments: &[&str], code: i32| world.why(arguments).fails(code);

@@ -1,9 +1,11 @@
 //! `git blame` of one line.
 //!
-//! Git runs as a process, because this is a command and no hook. A repository can make git run programs of its own
-//! choice: those that `blame` would use are switched off. Its output is untrusted.
+//! Git runs as a process, because this is a command and no hook. The configuration of a repository
+//! can make git run programs: those that `blame` would use are switched off, which are the file
+//! system monitor, text conversion and clean filters. Its output is untrusted.
 
 use std::{
+    borrow::Cow,
     path::Path,
     process::{Command, Stdio},
 };
@@ -32,15 +34,16 @@ pub(super) fn blame(file: &Path, line: usize) -> Result<BlamedLine, String> {
     let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else {
         return Err("it is not a file".into());
     };
-    let mut git = Command::new("git");
-    git.arg("-C").arg(folder);
+    let mut git = git_in(folder);
+    // By variables, because the name of a filter may contain an equals sign.
+    let filters = filters(folder);
+    git.env("GIT_CONFIG_COUNT", filters.len().to_string());
+    for (number, key) in filters.iter().enumerate() {
+        git.env(format!("GIT_CONFIG_KEY_{number}"), key);
+        git.env(format!("GIT_CONFIG_VALUE_{number}"), "");
+    }
     git.args(["-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "--no-pager", "blame"]);
     git.args(["--porcelain", "--no-textconv", "-L", &format!("{line},{line}"), "--"]).arg(name);
-    // Set if we are called by a hook of git.
-    for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
-        git.env_remove(variable);
-    }
-    git.env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0").stdin(Stdio::null());
     let output = git.output().map_err(|error| format!("git cannot be run: {error}"))?;
     if !output.status.success() {
         let message = String::from_utf8_lossy(&output.stderr);
@@ -48,6 +51,27 @@ pub(super) fn blame(file: &Path, line: usize) -> Result<BlamedLine, String> {
     }
     parse(&String::from_utf8_lossy(&output.stdout))
         .ok_or_else(|| "git blame printed nothing readable".into())
+}
+
+fn git_in(folder: &Path) -> Command {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(folder);
+    // Set if we are called by a hook of git.
+    for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+        git.env_remove(variable);
+    }
+    git.env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0").stdin(Stdio::null());
+    git
+}
+
+/// The names of the settings of clean filters, which `blame` would run on a changed file.
+fn filters(folder: &Path) -> Vec<String> {
+    let mut git = git_in(folder);
+    git.args(["config", "--null", "--name-only", "--get-regexp"]);
+    git.arg(r"^filter\..*\.(clean|process|required)$");
+    let names = git.output().map(|output| output.stdout).unwrap_or_default();
+    let names = names.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+    names.filter(|name| !name.is_empty()).map(Cow::into_owned).collect()
 }
 
 /// Reads the porcelain format: the commit, headers, and the line after a tab.
