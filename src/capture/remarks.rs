@@ -15,6 +15,9 @@ use serde_json::Value;
 const COUNT_MAX: usize = 100;
 /// For all texts of a turn, once they are redacted.
 const BYTES_MAX: usize = 64_000;
+/// The most blocks of a last message. A transcript may have any number of rows, and each is
+/// searched for in it.
+const LAST_BLOCKS_MAX: usize = 32;
 /// Less is not worth a remark.
 const BYTES_MIN: usize = 256;
 
@@ -68,7 +71,9 @@ impl Remarks {
 
     /// The model's API failed.
     pub fn api_error(&mut self, text: &str) {
-        if !self.found.iter().any(|it| it.kind == RemarkKind::ApiError && it.text == text.trim()) {
+        let mut latest = self.found.iter().rev().take(COUNT_MAX);
+        let is_same = |it: &Remark| it.kind == RemarkKind::ApiError && it.text == text.trim();
+        if !latest.any(is_same) {
             self.other(RemarkKind::ApiError, text);
         }
     }
@@ -101,11 +106,13 @@ impl Remarks {
         self.narration = None;
         let mut found = std::mem::take(&mut self.found);
         // A last message of several blocks is several rows.
-        found.retain(|it| {
+        let mut last_blocks = found.split_off(found.len().saturating_sub(LAST_BLOCKS_MAX));
+        last_blocks.retain(|it| {
             !(it.kind == RemarkKind::Narration
                 && it.tool_use_id.is_empty()
                 && last_message.contains(&it.text))
         });
+        found.append(&mut last_blocks);
         let narrations = found.iter().enumerate();
         let narrations = narrations.filter(|(_, it)| it.kind == RemarkKind::Narration);
         let excess = found.len().saturating_sub(COUNT_MAX);
@@ -245,6 +252,25 @@ mod tests {
         ];
         assert_eq!(shown(&turn.take("Done, and\nall tests pass.", Policy::default())), expected);
         assert_eq!(turn.take("", Policy::default()), []);
+    }
+
+    #[test]
+    fn only_the_latest_rows_are_compared_with_each_other_and_with_the_last_message() {
+        let mut turn = Remarks::default();
+        for _ in 0..LAST_BLOCKS_MAX + 2 {
+            turn.assistant_text("again");
+        }
+        assert_eq!(turn.take("again and again", Policy::default()).len(), 1);
+        for _ in 0..3 {
+            turn.api_error("529 overloaded");
+        }
+        for number in 0..=COUNT_MAX {
+            turn.called(&number.to_string());
+            turn.assistant_text("step");
+        }
+        turn.api_error("529 overloaded");
+        let found = turn.found.iter().filter(|it| it.kind == RemarkKind::ApiError).count();
+        assert_eq!(found, 2);
     }
 
     #[test]
