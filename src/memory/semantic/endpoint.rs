@@ -40,6 +40,8 @@ pub struct EmbeddingEndpoint {
     id: ModelId,
     /// The last failure, if no success followed.
     failure: PathBuf,
+    /// Whether to replace personal data in queries.
+    redact_personal: bool,
 }
 
 #[derive(Deserialize)]
@@ -67,6 +69,7 @@ impl EmbeddingEndpoint {
         base_url: &str,
         model: String,
         key: String,
+        redact_personal: bool,
     ) -> Result<Self, Failure> {
         let base_url = base_url.trim_end_matches('/');
         if !is_http_address(base_url) {
@@ -84,7 +87,7 @@ impl EmbeddingEndpoint {
         let url = format!("{base_url}/embeddings");
         let id = digest(&IDS, &format!("{url}\n{model}"));
         let failure = file(data, &id).with_extension("failure");
-        Ok(Self { url, model, key, id, failure })
+        Ok(Self { url, model, key, id, failure, redact_personal })
     }
 
     pub(super) fn id(&self) -> ModelId {
@@ -97,8 +100,8 @@ impl EmbeddingEndpoint {
     }
 
     /// Whether something is left of a query that may be sent.
-    pub(super) fn can_read(query: &str) -> bool {
-        sendable(query, Role::Query).contains(char::is_alphanumeric)
+    pub(super) fn can_read(&self, query: &str) -> bool {
+        self.sendable(query, Role::Query).contains(char::is_alphanumeric)
     }
 
     /// The length of its vectors. Asks for one.
@@ -126,7 +129,7 @@ impl EmbeddingEndpoint {
     }
 
     fn send(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>, String> {
-        let texts: Vec<String> = texts.iter().map(|text| sendable(text, role)).collect();
+        let texts: Vec<String> = texts.iter().map(|text| self.sendable(text, role)).collect();
         let authorization = format!("Bearer {}", self.key);
         let headers = [("authorization", authorization.as_str())];
         let post = Post {
@@ -158,16 +161,17 @@ impl EmbeddingEndpoint {
             }
         }
     }
-}
 
-/// A text as it may leave this machine. Memories were redacted when they were recorded.
-fn sendable(text: &str, role: Role) -> String {
-    let text = match role {
-        Role::Query => redact_text(text, Policy::default()).unless_private(),
-        Role::Memory => text.to_owned(),
-    };
-    let fits = |(at, letter): &(usize, char)| at + letter.len_utf8() <= TEXT_BYTES_MAX;
-    text.char_indices().take_while(fits).map(|(_, letter)| letter).collect()
+    /// A text as it may leave this machine. Memories were redacted when they were recorded.
+    fn sendable(&self, text: &str, role: Role) -> String {
+        let policy = Policy { redact_personal: self.redact_personal, ..Policy::default() };
+        let text = match role {
+            Role::Query => redact_text(text, policy).unless_private(),
+            Role::Memory => text.to_owned(),
+        };
+        let fits = |(at, letter): &(usize, char)| at + letter.len_utf8() <= TEXT_BYTES_MAX;
+        text.char_indices().take_while(fits).map(|(_, letter)| letter).collect()
+    }
 }
 
 /// One vector of unit length per text, in the order of the texts.
@@ -233,9 +237,18 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_and_secrets_of_queries_removed() {
+        let endpoint = |redact_personal: bool| {
+            let url = "http://localhost/v1";
+            let data = std::path::Path::new("d");
+            EmbeddingEndpoint::new(data, url, "m".into(), String::new(), redact_personal).unwrap()
+        };
+        let sendable = |text: &str, role| endpoint(false).sendable(text, role);
         assert_eq!(sendable(&"ä".repeat(2000), Role::Memory).len(), TEXT_BYTES_MAX);
         let key = format!("AKIA{}", "Q7ZP3M5R8T2V6W4X");
         assert!(!sendable(&format!("where is {key} used"), Role::Query).contains(&key));
         assert_eq!(sendable("<private>mine</private>", Role::Query), "");
+        let query = "what did ada@example.test ask for";
+        assert_eq!(sendable(query, Role::Query), query);
+        assert!(!endpoint(true).sendable(query, Role::Query).contains("ada@"));
     }
 }

@@ -11,7 +11,9 @@ use claude_mem_core::{
     app::App,
     failure::Failure,
     paths::expand_tilde,
-    settings::table::{EMBEDDING_API_KEY, EMBEDDING_BASE_URL, EMBEDDING_MODEL, SEMANTIC},
+    settings::table::{
+        EMBEDDING_API_KEY, EMBEDDING_BASE_URL, EMBEDDING_MODEL, REDACT_PERSONAL, SEMANTIC,
+    },
 };
 use claude_mem_embed::{Model, Role};
 use claude_mem_vectors::{ModelId, Vectors};
@@ -67,7 +69,7 @@ impl EmbeddingModel {
     pub fn can_read(&self, text: &str) -> bool {
         match self {
             Self::Local(model) => model.can_read(text),
-            Self::Endpoint(_) => EmbeddingEndpoint::can_read(text),
+            Self::Endpoint(endpoint) => endpoint.can_read(text),
         }
     }
 
@@ -134,7 +136,9 @@ fn source(app: &App) -> Result<Source, Failure> {
     if !url.is_empty() {
         let name = model.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let key = app.settings.get(&EMBEDDING_API_KEY);
-        return EmbeddingEndpoint::new(&app.paths.data, &url, name, key).map(Source::Endpoint);
+        let redact_personal = app.settings.get(&REDACT_PERSONAL);
+        return EmbeddingEndpoint::new(&app.paths.data, &url, name, key, redact_personal)
+            .map(Source::Endpoint);
     }
     let Some(path) = model else { return Ok(Source::BuiltIn) };
     let path = expand_tilde(&path, app.paths.home.as_deref());
