@@ -100,6 +100,29 @@ fn a_search_alone_finds_what_was_recorded_after_a_power_loss() {
 }
 
 #[test]
+fn a_record_over_the_place_of_the_last_indexed_one_is_found() {
+    const HEADER_BYTES: u64 = 64;
+    let sandbox = Sandbox::new();
+    (1..=5).for_each(|number| prompt(&sandbox, &format!("prompt {number}")));
+    sandbox.run(&["search", "x"]);
+    let (data, backup) = (sandbox.data(), sandbox.home().join("backup"));
+    copy_folder(&data, &backup);
+    let record = (fs::metadata(active(&sandbox)).unwrap().len() - HEADER_BYTES) / 5;
+    // Longer than two records, and hard to compress.
+    let letter = |number: u64| char::from(b'a' + (number * number * 7919 % 10_007 % 26) as u8);
+    let long: String = (0..600).map(letter).collect();
+    for bytes in (1..record).step_by(12) {
+        fs::remove_dir_all(&data).unwrap();
+        copy_folder(&backup, &data);
+        cut(&sandbox, record + bytes);
+        prompt(&sandbox, &format!("zebra {long}"));
+        let found = sandbox.run(&["search", "zebra"]);
+        assert!(found.stdout.contains("zebra"), "{bytes}: {found:?}");
+        assert_equal(&sandbox);
+    }
+}
+
+#[test]
 fn a_worker_detects_an_earlier_power_loss_and_continues() {
     let sandbox = Sandbox::new();
     let serving = Serving::start(&sandbox, &[]);

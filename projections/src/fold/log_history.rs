@@ -11,7 +11,7 @@ use crate::{
     store::{Store, sql_values::number},
 };
 use claude_mem_events::{Id, Seq};
-use claude_mem_log::{GapReason, Item, Log};
+use claude_mem_log::{Entry, GapReason, Item, Log};
 use rusqlite::OptionalExtension;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -204,6 +204,9 @@ fn does_history_differ(log: &Log, reached: FoldedPosition) -> Result<bool> {
         Some(Item::Gap(gap)) => Some(gap),
         None => None,
     };
+    if is_within_record(log, seq)? {
+        return Ok(true);
+    }
     // The record is damaged. If it was only damaged in place, the rows are right, and a rebuild
     // would lose it: then all its bytes are there, and no record begins within them.
     let segments = log.segments()?;
@@ -221,4 +224,20 @@ fn does_history_differ(log: &Log, reached: FoldedPosition) -> Result<bool> {
         None => segment.bytes,
     };
     Ok(Seq::new(seq.segment(), whole_until) < position)
+}
+
+/// Whether a record begins before this place and ends behind it: the log was cut, and the record was
+/// written after that. Reads the segment up to there.
+fn is_within_record(log: &Log, seq: Seq) -> Result<bool> {
+    let mut reader = log.read_from(Seq::new(seq.segment(), 0));
+    while let Some(item) = reader.next()? {
+        let Item::Record(Entry { seq: from, .. }) = item else { continue };
+        if from >= seq {
+            break;
+        }
+        if reader.position() > seq {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
