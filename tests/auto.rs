@@ -211,6 +211,26 @@ fn retry_distills_what_waits_for_a_login_and_the_worker_continues_at_once() {
 }
 
 #[test]
+fn a_chosen_provider_that_fails_has_no_substitute_and_nothing_says_so() {
+    let (server, _) = refusing();
+    let sandbox = Sandbox::new();
+    Session::worked(&sandbox, "a", 1);
+    sandbox.run_with(&["distill"], &[("CLAUDE_MEM_PROVIDER", "extract")], "").ok();
+    let variables = provider_at("anthropic", server.url());
+    Session::worked(&sandbox, "b", 1);
+    run(&sandbox, &["distill"], &variables).fails(1);
+    let status = run(&sandbox, &["status"], &variables).ok();
+    let first = status.lines().next().unwrap();
+    assert!(first.ends_with(" · not distilling: anthropic fails"), "{status}");
+    assert!(!status.contains("using the built-in rules"), "{status}");
+    let start = json!({"session_id": "c", "hook_event_name": "SessionStart", "source": "startup",
+        "cwd": sandbox.home()});
+    let answer = run_hook(&sandbox, "context", &variables, &start);
+    let message = answer["systemMessage"].as_str().unwrap();
+    assert!(message.contains("events stay pending"), "{message}");
+}
+
+#[test]
 fn waiting_for_a_model_is_reported_before_it_responds() {
     let closed = "http://127.0.0.1:1".to_owned();
     let hanging = Server::answering(|_| Answer::hang()).unwrap();

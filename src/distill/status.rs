@@ -23,6 +23,9 @@ pub struct DistillStatus {
     pub outages: Vec<ProviderOutage>,
     /// Events distilled by the rules that a model could distill better, if there is a model.
     pub by_rules: Option<Redo>,
+    /// Whether another provider takes over from a failing one. A provider that the user chose has no substitute.
+    #[serde(skip)]
+    is_auto: bool,
 }
 
 /// A failing provider.
@@ -49,7 +52,8 @@ impl DistillStatus {
     pub fn read(store: &Store, setup: &Setup<'_>) -> Result<Self> {
         let outages = outages(store, setup)?;
         let provider = store.last_provider()?;
-        let by_rules = match setup.settings.get(&table::PROVIDER) {
+        let set = setup.settings.get(&table::PROVIDER);
+        let by_rules = match set {
             ProviderName::Extract => None,
             _ => redo(store, setup.settings, &outages, provider.as_deref())?,
         };
@@ -57,12 +61,18 @@ impl DistillStatus {
             provider,
             outages: outages.into_iter().map(ProviderOutage::of).collect(),
             by_rules,
+            is_auto: set == ProviderName::Auto,
         })
     }
 
     /// Whether the rules replace a failing model.
     pub fn is_fallback(&self) -> bool {
-        !self.outages.is_empty() && self.provider.as_deref() == Some(RULES)
+        self.is_auto && !self.outages.is_empty() && self.provider.as_deref() == Some(RULES)
+    }
+
+    /// The failing provider without which nothing is distilled.
+    pub fn blocked_by(&self) -> Option<&ProviderOutage> {
+        self.outages.first().filter(|_| !self.is_auto)
     }
 }
 
@@ -97,7 +107,8 @@ pub fn failing(store: &Store, setup: &Setup<'_>) -> Result<Option<FailingProvide
         return Ok(None);
     }
     let outages = outages(store, setup)?;
-    let meanwhile = match store.last_provider()?.as_deref() {
+    let is_auto = setup.settings.get(&table::PROVIDER) == ProviderName::Auto;
+    let meanwhile = match store.last_provider()?.as_deref().filter(|_| is_auto) {
         Some(RULES) => "memories come from the built-in rules",
         Some(other) if outages.iter().all(|outage| outage.provider != other) => return Ok(None),
         _ => "events stay pending",

@@ -9,7 +9,11 @@ use claude_mem_core::{
     app::Output,
     format::{bytes, count, number},
 };
-use claude_mem_distill::{prompts::InstructionsSource, providers::auto::RULES, status::Redo};
+use claude_mem_distill::{
+    prompts::InstructionsSource,
+    providers::auto::RULES,
+    status::{DistillStatus, Redo},
+};
 
 const GOOD: &str = "32";
 const BAD: &str = "31";
@@ -60,7 +64,7 @@ pub(super) fn page(found: &StatusReport, output: &Output, is_verbose: bool) -> S
     page.text
 }
 
-/// `recording · 3 memories from today's 2 sessions · distilled by claude`
+/// `recording · 3 memories from today's 2 sessions · distilled by Claude Code`
 fn headline(found: &StatusReport, output: &Output) -> String {
     let mut parts = vec![match obstacle(found) {
         None => output.paint(GOOD, "recording"),
@@ -77,9 +81,15 @@ fn headline(found: &StatusReport, output: &Output) -> String {
             }
         });
     }
-    let provider = found.memory.distilling.as_ref().and_then(|status| status.provider.as_deref());
+    let status = found.memory.distilling.as_ref();
+    if let Some(outage) = status.and_then(DistillStatus::blocked_by) {
+        parts.push(output.paint(BAD, &format!("not distilling: {} fails", outage.provider)));
+        return parts.join(" · ");
+    }
+    let provider = status.and_then(|status| status.provider.as_deref());
     parts.extend(provider.map(|provider| match provider {
         RULES => "distilled by the built-in rules".into(),
+        "claude" => "distilled by Claude Code".into(),
         provider => format!("distilled by {provider}"),
     }));
     parts.join(" · ")

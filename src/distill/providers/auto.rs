@@ -94,10 +94,10 @@ pub fn fix(provider: &str, class: &str) -> &'static str {
              CLAUDE_MEM_CLAUDE_AUTH_METHOD api-key`"
         }
         (Some(ProviderName::Anthropic), "auth") => {
-            "set another key with `claude-mem settings set CLAUDE_MEM_ANTHROPIC_API_KEY KEY`"
+            "set a valid key with `claude-mem settings set CLAUDE_MEM_ANTHROPIC_API_KEY KEY`"
         }
         (Some(ProviderName::OpenAi), "auth") => {
-            "set another key with `claude-mem settings set CLAUDE_MEM_OPENAI_API_KEY KEY`"
+            "set a valid key with `claude-mem settings set CLAUDE_MEM_OPENAI_API_KEY KEY`"
         }
         (_, "quota") => {
             "add credit, or choose another provider with `claude-mem settings set \
