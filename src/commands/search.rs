@@ -119,11 +119,14 @@ impl Search {
             true => print_json(app, found)?,
             false => print(app, &found, is_explained)?,
         }
-        if let Some(hint) = hint {
-            app.output.say(format_args!("hint: {hint}"));
+        if is_empty {
+            app.output.say("no memory matches");
         }
         if is_by_meaning_alone && !is_json {
             app.output.say("note: no memory contains these words; these are near by meaning");
+        }
+        if let Some(hint) = hint {
+            app.output.say(format_args!("hint: {hint}"));
         }
         // Without memories there is nothing to prepare.
         let lacks_vectors = is_empty && store.first_observation_us()?.is_some();

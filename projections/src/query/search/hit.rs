@@ -100,7 +100,10 @@ impl Store {
                 host: None,
                 tokens: tokens(&text) + if is_all_title { 0 } else { tokens(&title) },
                 title: first_line(&title).to_owned(),
-                snippet: snippet(query, &text),
+                snippet: snippet(
+                    query,
+                    &if is_all_title { one_line(&text) } else { joined(&text) },
+                ),
                 file: row.get(7)?,
                 also: Vec::new(),
                 marks: Marks::default(),
@@ -138,13 +141,26 @@ impl Query {
     }
 }
 
-/// The part of a text with the most matches, as one line.
-fn snippet(query: &Query, text: &str) -> String {
-    let text = one_line(text);
-    if text.chars().count() <= SNIPPET_CHARS_MAX {
-        return text;
+/// Fields below each other as one line, with a mark between those that do not end like a sentence.
+fn joined(fields: &str) -> String {
+    let mut line = String::with_capacity(fields.len());
+    for field in fields.lines().map(one_line).filter(|field| !field.is_empty()) {
+        match line.chars().next_back() {
+            None => {}
+            Some('.' | '!' | '?' | ':' | ';' | ',' | '。') => line.push(' '),
+            Some(_) => line.push_str(" · "),
+        }
+        line.push_str(&field);
     }
-    let marks = query.marks(&text);
+    line
+}
+
+/// The part of a line with the most matches.
+fn snippet(query: &Query, text: &str) -> String {
+    if text.chars().count() <= SNIPPET_CHARS_MAX {
+        return text.to_owned();
+    }
+    let marks = query.marks(text);
     let within = |start: usize| {
         marks
             .iter()
@@ -152,7 +168,7 @@ fn snippet(query: &Query, text: &str) -> String {
             .count()
     };
     let first = marks.iter().map(|mark| mark.start).rev().max_by_key(|start| within(*start));
-    let start = begin_before(&text, first.unwrap_or(0));
+    let start = begin_before(text, first.unwrap_or(0));
     let end =
         start + text[start..].chars().take(SNIPPET_CHARS_MAX).map(char::len_utf8).sum::<usize>();
     let (before, after) =
@@ -173,13 +189,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn fields_are_marked_off_on_one_line() {
+        let fields = "Said by the user\nThe user: “no”\n\nA sentence.\n  two\twords ";
+        assert_eq!(joined(fields), "Said by the user · The user: “no” · A sentence. two words");
+        assert_eq!((joined(""), joined("\n one")), (String::new(), "one".into()));
+    }
+
+    #[test]
     fn a_snippet_is_where_the_words_are() {
         let text =
             format!("{} the log was torn at the end {}", "before ".repeat(60), "after ".repeat(60));
         let shown = snippet(&Query::parse("torn log"), &text);
         assert!(shown.starts_with("…before") && shown.contains("the log was torn"), "{shown}");
         assert!(shown.ends_with('…') && shown.chars().count() <= SNIPPET_CHARS_MAX + 2, "{shown}");
-        assert_eq!(snippet(&Query::parse("x"), "short\n text"), "short text");
+        assert_eq!(snippet(&Query::parse("x"), "short text"), "short text");
         assert_eq!(snippet(&Query::parse("x"), &"語".repeat(400)).chars().count(), 201);
     }
 }

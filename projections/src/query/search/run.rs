@@ -111,12 +111,10 @@ fn no_hits(search: &Search, matched: usize, is_empty: bool) -> &'static str {
         || !(search.types.is_empty() && search.concepts.is_empty() && search.files.is_empty())
         || search.kinds.len() < Kind::ALL.len();
     match (matched > 0, is_filtered) {
-        _ if is_empty => {
-            "nothing is remembered yet: that begins with the next session that is recorded"
-        }
-        (true, _) => "there are no more hits: begin at a lower offset",
-        (_, true) => "nothing matches within these filters: leave some out",
-        _ => "nothing matches: try fewer or other words, or a beginning such as `migr*`",
+        _ if is_empty => "there are no memories yet; the next recorded session adds the first ones",
+        (true, _) => "there are no more hits; use a lower offset",
+        (_, true) => "try fewer filters",
+        _ => "try fewer or other words, or the start of one, such as `migr*`",
     }
 }
 
