@@ -19,14 +19,18 @@ fn three_letters_find_a_memory_and_enter_shows_it() {
     sandbox.run(&["remember", "The \u{1b}]0;walrus\u{7} sleeps in the harbour"]).ok();
     let mut terminal = start(&sandbox);
     terminal.read_until("Enter show");
-    terminal.keys("wal");
+    // The newest memories stay in the list until there is more to look for.
+    terminal.keys("w");
+    terminal.read_until("> w   type another letter");
+    assert!(terminal.read_until("Esc leave").contains("sleeps in the harbour"));
+    terminal.keys("al");
     let found = terminal.read_until("> wal   1 match") + &terminal.read_until("Esc leave");
     assert!(found.contains("sleeps in the harbour"), "{found}");
     assert!(!found.contains("\u{1b}]0;"), "{found}");
 
     terminal.keys("\r");
     let opened = terminal.read_until("Esc back");
-    assert!(opened.contains("user 1:"), "provenance in {opened}");
+    assert!(opened.contains("written by hand"), "provenance in {opened}");
     terminal.keys("y");
     terminal.read_until("\u{1b}]52;c;");
     terminal.keys("\u{1b}");
@@ -42,6 +46,27 @@ fn three_letters_find_a_memory_and_enter_shows_it() {
     let (pieces, code) = terminal.finish();
     assert!(pieces.concat().contains("\u{1b}[?1049l"), "{pieces:?}");
     assert_eq!(code, 0);
+}
+
+#[test]
+fn hits_by_words_are_not_said_to_be_near_by_meaning() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["settings", "set", "semantic", "off"]).ok();
+    // More than the list holds. While typing, `sto` is the start of `stone`; afterwards it is a word.
+    for number in 0..45 {
+        let word = if number < 15 { "sto" } else { "stone" };
+        sandbox.run(&["remember", &format!("walrus {word} number {number}")]).ok();
+    }
+    let mut terminal = start(&sandbox);
+    terminal.read_until("type to search");
+    terminal.keys("walrus sto");
+    terminal.read_until("> walrus sto   45 matches");
+    terminal.read_until("Esc leave");
+    // Drawn again after the search by meaning.
+    let later = terminal.read_until("Esc leave");
+    assert!(later.contains("45 matches") && !later.contains("by meaning"), "{later}");
+    terminal.keys("\u{1b}");
+    assert_eq!(terminal.finish().1, 0);
 }
 
 #[test]

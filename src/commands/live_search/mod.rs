@@ -32,7 +32,8 @@ use claude_mem_core::{
     wrap::{width, wrap},
 };
 use claude_mem_memory::{
-    search::{ProjectScope, matches, search},
+    search::{ProjectScope, SearchResponse, matches, search},
+    semantic::Ranking,
     store,
 };
 
@@ -133,19 +134,28 @@ impl<'a> LiveSearch<'a> {
 
     /// Searches by words; the last one may be the start of a word.
     fn find(&mut self) -> Result<(), Failure> {
-        let found = self.search(true)?;
+        let found = self.search(true)?.results;
+        // The completions of a single letter are not looked up.
+        if found.hits.is_empty() && self.query.trim().chars().count() == 1 {
+            self.found = "type another letter".into();
+            self.lacks_meaning = false;
+            return Ok(());
+        }
         // A hit stands for all matches of its turn.
         let turns = match found.has_more || found.hits.len() >= found.matched {
             true => String::new(),
             false => format!(" in {}", count(found.hits.len(), "turn")),
         };
-        self.found = match found.hits.is_empty() {
-            true => "no match".into(),
-            false => matches(&found) + &turns,
+        let has_words = !self.query.trim().is_empty();
+        self.found = match (found.hits.is_empty(), has_words) {
+            (true, true) => "no match".into(),
+            (false, true) => matches(&found) + &turns,
+            (true, false) => String::new(),
+            (false, false) => "type to search; the newest first".into(),
         };
         (self.parsed, self.hits) = (found.query, found.hits);
         (self.selected, self.top) = (0, 0);
-        self.lacks_meaning = !self.query.trim().is_empty();
+        self.lacks_meaning = has_words;
         Ok(())
     }
 
@@ -154,19 +164,23 @@ impl<'a> LiveSearch<'a> {
         if !std::mem::take(&mut self.lacks_meaning) {
             return Ok(());
         }
-        let mut more = self.search(false)?.hits;
+        let found = self.search(false)?;
+        if found.ranking != Ranking::WordsAndMeaning {
+            return Ok(());
+        }
+        let SearchResults { hits: mut more, near, .. } = found.results;
         more.retain(|hit| self.hits.iter().all(|known| known.name != hit.name));
-        if !more.is_empty() {
-            self.found = format!("{} and {} by meaning", self.found, more.len());
+        if near > 0 && !more.is_empty() {
+            self.found = format!("{} and {near} by meaning", self.found);
         }
         self.hits.extend(more);
         Ok(())
     }
 
-    fn search(&self, is_typing: bool) -> Result<SearchResults, Failure> {
+    fn search(&self, is_typing: bool) -> Result<SearchResponse, Failure> {
         let request =
             Search { query: self.query.clone(), is_typing, limit: HITS_MAX, ..Search::default() };
-        Ok(search(self.app, self.store, ProjectScope::Requested, &request)?.results)
+        search(self.app, self.store, ProjectScope::Requested, &request)
     }
 
     fn hit(&self) -> Option<&Hit> {
@@ -304,7 +318,8 @@ impl<'a> LiveSearch<'a> {
             lines.push(format!("{sign}{}", output.printable(&line)));
         }
         if self.hits.is_empty() && self.query.is_empty() {
-            lines.push("no memories yet; `claude-mem install` sets up recording".to_owned());
+            lines.push("no memories yet; the next recorded session adds the first ones".to_owned());
+            lines.push("`claude-mem status` shows whether sessions are recorded".to_owned());
         }
         if has_preview {
             lines.resize(list_rows + 1, String::new());

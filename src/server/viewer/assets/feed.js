@@ -215,7 +215,8 @@ class Feed {
     fill(
       this.status,
       isFound && first.items.length > 0 && first.total,
-      this.isKept && h("b", null, `No results for “${this.filters.q}”`),
+      // The completions of a single letter are not looked up.
+      this.isKept && this.filters.q.trim().length > 1 && h("b", null, `No results for “${this.filters.q}”`),
       first.suggestion && [" ", h("span", { class: "hint" }, "Did you mean ", suggested(first), "?")],
       hint && [" ", h("span", { class: "hint" }, prose(sentence(hint)))],
     );
