@@ -56,6 +56,13 @@ await open(async (stage) => {
       await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
       const [content, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
       assert.ok(content <= screen, `${name} is ${content} wide on a ${view} of ${screen}`);
+      // Dates and numbers stay within their row.
+      const outside = await page.locator(".file-list li > *").evaluateAll((cells) =>
+        cells
+          .filter((cell) => cell.getBoundingClientRect().right > cell.parentElement.getBoundingClientRect().right + 1)
+          .map((cell) => cell.textContent),
+      );
+      assert.deepEqual(outside, [], `${name}, ${view}`);
       await isOpenToAll(page, `${name}, ${view}`);
       // Rows out of sight are not drawn, so that a list is shown as it is seen.
       await shot(page, `${view}-${name}`, !["feed", "found"].includes(name));
@@ -92,6 +99,18 @@ await open(async (stage) => {
   await stage.go("/settings");
   const about = await page.locator(".setting .about").first().boundingBox();
   assert.ok(about.width > 300, `a description is ${about.width} wide`);
+
+  // On a phone, all filters fit, also with sessions of several clients.
+  await page.route("**/api/types", async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ json: { ...(await answer.json()), clients: ["claude-code", "codex"] } });
+  });
+  await stage.go("/");
+  await page.getByLabel("Client").waitFor();
+  const bar = await page.locator(".choices").boundingBox();
+  const density = await page.getByRole("button", { name: "Compact list" }).boundingBox();
+  assert.ok(bar.x + bar.width <= 390 && density.x + density.width <= 390, `the filters end at ${bar.x + bar.width}`);
+  await page.unroute("**/api/types");
 
   // On a phone, pages and projects are behind a button.
   await stage.go("/");

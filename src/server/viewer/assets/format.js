@@ -7,6 +7,8 @@ const clock = new Intl.DateTimeFormat(LOCALE, { hour: "2-digit", minute: "2-digi
 const weekday = new Intl.DateTimeFormat(LOCALE, { weekday: "long" });
 const thisYear = new Intl.DateTimeFormat(LOCALE, { weekday: "short", day: "numeric", month: "long" });
 const anyYear = new Intl.DateTimeFormat(LOCALE, { day: "numeric", month: "long", year: "numeric" });
+const shortThisYear = new Intl.DateTimeFormat(LOCALE, { weekday: "short", day: "numeric", month: "short" });
+const shortAnyYear = new Intl.DateTimeFormat(LOCALE, { day: "numeric", month: "short", year: "numeric" });
 const shortDay = new Intl.DateTimeFormat(LOCALE, { day: "numeric", month: "short" });
 const whole = new Intl.DateTimeFormat(LOCALE, { dateStyle: "full", timeStyle: "medium" });
 const plain = new Intl.NumberFormat("en-US");
@@ -29,26 +31,26 @@ export function isoDay(date) {
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
 }
 
-/** `Today`, `Yesterday`, `Thursday`, `Mon, 2 November`, `2 November 2025` */
-export function dayName(ms, now = Date.now()) {
+/** `Today`, `Yesterday`, `Thursday`, `Mon 2 November`, `2 November 2025` */
+export function dayName(ms, now = Date.now(), formats = [thisYear, anyYear]) {
   const days = Math.round((dayOf(now) - dayOf(ms)) / DAY);
   if (days === 0) return "Today";
   if (days === 1) return "Yesterday";
   if (days > 1 && days < 7) return weekday.format(ms);
-  const format = new Date(ms).getFullYear() === new Date(now).getFullYear() ? thisYear : anyYear;
-  return format.format(ms);
+  const isThisYear = new Date(ms).getFullYear() === new Date(now).getFullYear();
+  return formats[isThisYear ? 0 : 1].format(ms);
 }
 
 /** `13 Nov` next to a name without a date; nothing next to a date. */
 export const dayDate = (ms, now = Date.now()) => (dayOf(now) - dayOf(ms) < 6.5 * DAY ? shortDay.format(ms) : "");
 
-/** `now`, `4 min ago`, `3 h ago`, then the day. */
+/** `just now`, `4 min ago`, `3 h ago`, `Yesterday, 14:32`, `Mon 2 Nov, 14:32` */
 export function ago(ms, now = Date.now()) {
   const seconds = Math.max(0, (now - ms) / 1000);
   if (seconds < 45) return "just now";
   if (seconds < 3_600) return `${Math.max(1, Math.round(seconds / 60))} min ago`;
   if (dayOf(now) === dayOf(ms)) return `${Math.round(seconds / 3_600)} h ago`;
-  return `${dayName(ms, now)}, ${hour(ms)}`;
+  return `${dayName(ms, now, [shortThisYear, shortAnyYear])}, ${hour(ms)}`;
 }
 
 /** `310 ms`, `40 s`, `12 min`, `3 h 20 min`, `2 days` */
@@ -112,9 +114,12 @@ export function cut(text, length) {
 /** Enough of a prompt version to tell it from others. The rules put their own name before it. */
 export const version = (prompt) => (prompt ?? "").replace(/^extract-\d+-/, "").slice(0, 8);
 
+/** What is left to do, without a label of its own: ours stands next to it. */
+export const nextSteps = (steps) => (steps ?? "").trim().replace(/^next( steps?)?:\s*/i, "");
+
 /** What is left to do, on one line; nothing where a summary says that nothing is. */
 export function openEnd(steps) {
-  const text = (steps ?? "").trim().replace(/\s*\n\s*/g, "; ");
+  const text = nextSteps(steps).replace(/\s*\n\s*/g, "; ");
   return /^(nothing|none|n\/a|-)[\s.!]*$/i.test(text) ? "" : text;
 }
 

@@ -94,9 +94,9 @@ function figures(health, kept, now) {
       ),
       figure("Not indexed", count(now.lag_events ?? 0)),
       figure("Parked", count(kept.parked)),
-      health.vectors &&
+      health.vectors?.memories > 0 &&
         figure(
-          "Vectors missing",
+          "Not embedded",
           count(health.vectors.missing),
           `of ${count(health.vectors.memories)}`,
         ),

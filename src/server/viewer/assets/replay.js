@@ -8,7 +8,7 @@ import { complain, toast } from "./toast.js";
 const PROVIDERS = ["", "auto", "claude", "anthropic", "openai", "extract"];
 const STATES = {
   asking: "Asking",
-  folding: "Folding",
+  folding: "Indexing",
   finished: "Finished",
   failed: "Failed",
   cancelled: "Cancelled",

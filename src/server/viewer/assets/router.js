@@ -219,12 +219,16 @@ export function trouble(error) {
       location.pathname + location.search,
     );
   }
-  const again = h("button", { class: "button", type: "button", on: { click: reload } }, "Try again");
+  const message = error.message || "Something went wrong";
+  const again =
+    error.status === 404
+      ? h("a", { class: "button", href: "/" }, "Go to the feed")
+      : h("button", { class: "button", type: "button", on: { click: reload } }, "Try again");
   return h(
     "div",
     { class: "empty", role: "alert" },
     icon("alert"),
-    h("h1", null, error.message || "Something went wrong"),
+    h("h1", null, message[0].toUpperCase() + message.slice(1)),
     error.meaning && h("p", null, error.meaning),
     error.remedy && h("p", null, prose(error.remedy)),
     again,

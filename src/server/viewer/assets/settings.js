@@ -116,14 +116,6 @@ function row(setting, save) {
         setting.unit ? `${setting.label} (${setting.unit})` : setting.label,
       ),
       h("p", { id: `${name}-meaning` }, prose(meaning)),
-      command &&
-        source !== "environment" &&
-        h(
-          "details",
-          { class: "raw" },
-          h("summary", null, "Change it in a terminal"),
-          h("pre", { class: "command", tabindex: 0 }, command),
-        ),
       wrong,
     ),
     h(
@@ -133,7 +125,7 @@ function row(setting, save) {
       h(
         "p",
         { class: "meta" },
-        h("span", null, hint),
+        !(setting.is_read_only && source === "default") && h("span", null, hint),
         source === "file" &&
           !isFixed &&
           h(
@@ -149,6 +141,14 @@ function row(setting, save) {
               : "clear",
           ),
       ),
+      command &&
+        source !== "environment" &&
+        h(
+          "details",
+          { class: "raw" },
+          h("summary", null, "Change it in a terminal"),
+          h("pre", { class: "command", tabindex: 0 }, command),
+        ),
     ),
   );
 }

@@ -133,7 +133,7 @@ function plots(days, { log }, { projects, types }, project) {
   const paid = rows.filter(({ cost_usd: cost }) => cost);
   const link = dayAddress(project);
   return [
-    days.length >= 90 &&
+    days.length > 90 &&
       calendar({
         title: "Activity",
         days,

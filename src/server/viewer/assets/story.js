@@ -1,7 +1,7 @@
 // A session turn by turn: prompts, tool uses, observations and summaries.
 import { get } from "./api.js";
 import { calm, fill, h, prose, time } from "./dom.js";
-import { count, cut, dayName, duration, hour, inFull, many, money, tail } from "./format.js";
+import { count, cut, dayName, duration, hour, inFull, many, money, nextSteps, tail } from "./format.js";
 import { icon, mark } from "./icons.js";
 import { sessionMarkdown } from "./markdown.js";
 import { address, isSame, item, label } from "./rows.js";
@@ -230,7 +230,7 @@ function outcome(summary, isLast) {
         part("Investigated", summary.investigated),
         part("Notes", summary.notes),
       ),
-    part(isLast ? "Next" : "Planned next", summary.next_steps, "next"),
+    part(isLast ? "Next" : "Planned next", nextSteps(summary.next_steps), "next"),
     h(
       "p",
       { class: "meta" },

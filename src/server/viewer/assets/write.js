@@ -34,11 +34,12 @@ export async function open() {
   );
   text.value = sessionStorage.getItem(DRAFT) ?? "";
   text.addEventListener("input", () => sessionStorage.setItem(DRAFT, text.value));
-  const types = known.types.map(({ id }) => id);
+  // The same default as `claude-mem remember`.
+  const types = ["note", ...known.types.map(({ id }) => id).filter((id) => id !== "note")];
   const type = h(
     "select",
     { name: "type" },
-    types.map((id) => h("option", { value: id, selected: id === "decision" }, id.replaceAll("_", " "))),
+    types.map((id) => h("option", { value: id, selected: id === "note" }, id.replaceAll("_", " "))),
   );
   const field = (label, input) => h("label", { class: "field" }, h("span", null, label), input);
   const keep = h("button", { class: "button primary", type: "submit" }, "Remember");
@@ -63,7 +64,7 @@ export async function open() {
       "div",
       { class: "two" },
       projects.length > 0 && field("Project", project),
-      types.length > 0 && field("Type", type),
+      field("Type", type),
     ),
     wrong,
     h("p", { class: "actions" }, shortcut, cancel, keep),
