@@ -153,6 +153,7 @@ fn the_script_installs_and_upgrades(out: &Path, address: &str) {
     assert!(installed.status.success(), "{}", text(&installed));
     let bin = sandbox.home().join(".local/bin");
     assert!(text(&installed).contains(&format!("{}/claude-mem install", bin.display())));
+    assert!(text(&installed).contains(&format!("export PATH=\"{}:$PATH\"", bin.display())));
     for file in ["man/man1/claude-mem-search.1", "bash-completion/completions/claude-mem"] {
         assert!(sandbox.home().join(".local/share").join(file).exists(), "{file}");
     }

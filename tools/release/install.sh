@@ -101,7 +101,8 @@ main() {
     *":$prefix/bin:"*) program=claude-mem ;;
     *)
       program=$prefix/bin/claude-mem
-      printf 'note: %s is not on your PATH; add it in the file that your shell reads\n' "$prefix/bin"
+      printf 'note: %s is not on your PATH; add this line to ~/.profile, or to the file that your shell reads:\n' "$prefix/bin"
+      printf '  export PATH="%s:$PATH"\n' "$prefix/bin"
       ;;
   esac
   printf 'Next: set it up in your coding agents with\n  %s install\n' "$program"
