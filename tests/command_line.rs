@@ -38,7 +38,19 @@ fn an_unknown_command_gets_the_nearest_name() {
 #[test]
 fn wrong_usage_ends_with_two_and_help_with_nought() {
     let sandbox = Sandbox::new();
-    assert!(sandbox.run(&["settings", "--wrong"]).fails(2).contains("--wrong"));
+    assert_eq!(
+        sandbox.run(&["settings", "--chnged"]).fails(2),
+        "error: unexpected argument '--chnged' found\nhint: a similar argument exists: '--changed'\n\
+         usage: claude-mem settings --changed\n"
+    );
+    assert_eq!(
+        sandbox.run(&["context", "--budget", "x"]).fails(2),
+        "error: invalid value 'x' for '--budget <TOKENS>': expected a whole number\n"
+    );
+    assert_eq!(
+        sandbox.run(&["costs", "--by", "x"]).fails(2),
+        "error: invalid value 'x' for '--by <BY>'\nhint: use one of day, project, model\n"
+    );
     assert!(sandbox.run::<&str>(&[]).fails(2).contains("Usage: claude-mem"));
     assert!(sandbox.run(&["--help"]).ok().contains("Usage: claude-mem"));
     assert!(sandbox.run(&["--version"]).ok().starts_with("claude-mem 0."));

@@ -106,6 +106,9 @@ fn an_editor_changes_title_type_and_text() {
         .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("edit-"))
         .collect();
     assert!(left.is_empty(), "the file is removed: {left:?}");
+    // The default editor would wait for keys that never come.
+    let error = sandbox.run(&["edit", "1"]).fails(2);
+    assert!(error.contains("there is no terminal to edit at"), "{error}");
     for (editor, expected) in [
         ("true", "1 has these texts already"),
         ("false", "the editor `false` failed"),

@@ -52,7 +52,7 @@ fn three_letters_find_a_memory_and_enter_shows_it() {
 fn hits_by_words_are_not_said_to_be_near_by_meaning() {
     let sandbox = Sandbox::new();
     sandbox.run(&["settings", "set", "semantic", "off"]).ok();
-    // More than the list holds. While typing, `sto` is the start of `stone`; afterwards it is a word.
+    // More than the list holds. While typing, `sto` is the start of `stone`; later it is a word.
     for number in 0..45 {
         let word = if number < 15 { "sto" } else { "stone" };
         sandbox.run(&["remember", &format!("walrus {word} number {number}")]).ok();
@@ -62,7 +62,7 @@ fn hits_by_words_are_not_said_to_be_near_by_meaning() {
     terminal.keys("walrus sto");
     terminal.read_until("> walrus sto   45 matches");
     terminal.read_until("Esc leave");
-    // Drawn again after the search by meaning.
+    // The screen after the search by meaning.
     let later = terminal.read_until("Esc leave");
     assert!(later.contains("45 matches") && !later.contains("by meaning"), "{later}");
     terminal.keys("\u{1b}");

@@ -41,8 +41,8 @@ fn secrets_and_private_text_are_never_stored_even_by_hand() {
     assert!(!events.contains("walrus") && !events.contains("AKIAIOSF"), "{events}");
     let error = sandbox.run(&["remember", "<private>all of it</private>"]).fails(1);
     assert!(error.contains("all of it is private"), "{error}");
-    let error = sandbox.run_with(&["remember"], &[], " \n").fails(1);
-    assert!(error.contains("there is no text"), "{error}");
+    let error = sandbox.run_with(&["remember"], &[], " \n").fails(2);
+    assert!(error.contains("there is no text to remember"), "{error}");
     assert_eq!(sandbox.events().len(), 1);
 }
 

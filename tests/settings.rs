@@ -113,7 +113,7 @@ fn without_a_home_directory_there_is_a_clear_error() {
 fn the_current_project_can_be_disabled_and_enabled() {
     let sandbox = Sandbox::new();
     let key = fs::canonicalize(sandbox.home()).unwrap().display().to_string();
-    assert_eq!(sandbox.run(&["settings", "project"]).ok(), format!("home ({key}): remembered\n"));
+    assert_eq!(sandbox.run(&["settings", "project"]).ok(), format!("home ({key}): recorded\n"));
     sandbox.run(&["settings", "project", "off"]).ok();
     sandbox.run(&["settings", "project", "off"]).ok();
     assert!(sandbox.run(&["settings", "project"]).ok().ends_with("CLAUDE_MEM_DISABLED_PROJECTS\n"));

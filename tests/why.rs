@@ -153,6 +153,12 @@ fn a_line_leads_to_its_commit_its_turn_and_its_memories() {
     );
     assert_eq!(lines[3], "asked (P2): Why is the total off by a cent?");
     assert!(lines.len() > 4, "{printed}");
+    // Titles begin in one column.
+    let title = |line: &str| {
+        line.trim_start().find("  ").map(|at| line.len() - line.trim_start().len() + at)
+    };
+    let ends: Vec<_> = lines[4..].iter().map(|line| title(line)).collect();
+    assert!(ends.iter().all(|end| *end == ends[0]), "{printed}");
     assert!(world.why(&["cart.rs:5"]).ok().contains("\nnot committed yet\n"));
 }
 

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::table::{Column, Table};
-use claude_mem_core::{app::App, failure::Failure, time_arg::When};
+use claude_mem_core::{app::App, failure::Failure, format::number, time_arg::When};
 use claude_mem_distill::{dollars, tokens};
 use claude_mem_memory::store;
 
@@ -80,9 +80,9 @@ impl Costs {
                 name,
                 dollars(cost.cost_micros),
                 tokens(cost.tokens_in + cost.tokens_out),
-                cost.replies.to_string(),
-                cost.failures.to_string(),
-                cost.observations.to_string(),
+                number(cost.replies),
+                number(cost.failures),
+                number(cost.observations),
                 each(&cost).map_or_else(|| "-".to_owned(), dollars),
             ]);
         }

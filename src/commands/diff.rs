@@ -5,7 +5,7 @@ use claude_mem_projections::{ComparedObservation, Generation, Store};
 use serde_json::{Value, json};
 
 use super::memory_rows::{MemoryRow, memory_lines};
-use claude_mem_core::{app::App, failure::Failure};
+use claude_mem_core::{app::App, failure::Failure, format::number};
 use claude_mem_distill::{Change, changes};
 use claude_mem_memory::store;
 
@@ -100,31 +100,30 @@ impl Counts {
 
 impl std::fmt::Display for Counts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { gone, new, reworded, same } = self;
+        let [gone, new, reworded, same] =
+            [self.gone, self.new, self.reworded, self.same].map(number);
         write!(f, "{gone} gone, {new} new, {reworded} reworded, {same} the same")
     }
 }
 
 fn print(app: &mut App, changes: &[Change]) -> Result<(), Failure> {
-    let mut place = (String::new(), None);
-    for change in changes {
+    let place = |change: &Change| {
         let observation = change.observation();
-        let here = (observation.session.clone(), observation.prompt_number);
-        if matches!(change, Change::Same(_)) {
-            continue;
-        }
-        if place != here {
-            let number = here.1.map(|number| format!(", prompt {number}")).unwrap_or_default();
-            let heading = app.output.dim(&format!("session {}{number}", here.0));
-            app.output.line(heading)?;
-            place = here;
-        }
-        let rows = match change {
+        (observation.session.clone(), observation.prompt_number)
+    };
+    let is_change = |change: &&Change| !matches!(change, Change::Same(_));
+    let changes: Vec<&Change> = changes.iter().filter(is_change).collect();
+    for turn in changes.chunk_by(|one, other| place(one) == place(other)) {
+        let (session, number) = place(turn[0]);
+        let number = number.map(|number| format!(", prompt {number}")).unwrap_or_default();
+        app.output.line(app.output.dim(&format!("session {session}{number}")))?;
+        let rows = |change: &&Change| match change {
             Change::Gone(old) => vec![row("-", "31", old)],
             Change::New(new) => vec![row("+", "32", new)],
             Change::Reworded(old, new) => vec![row("~", "33", old), row("", "33", new)],
             Change::Same(_) => Vec::new(),
         };
+        let rows: Vec<MemoryRow> = turn.iter().flat_map(rows).collect();
         let columns = app.output.columns();
         let lines = memory_lines(&app.output, columns, &rows, |_, text| text.to_owned());
         lines.iter().flatten().try_for_each(|line| app.output.line(line))?;

@@ -1,6 +1,11 @@
 //! `claude-mem edit`: change the text of an observation.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    io::{self, IsTerminal as _},
+    path::Path,
+    process::Command,
+};
 
 use clap::Args;
 
@@ -76,6 +81,12 @@ fn parse(file: &str) -> Result<Edit, Failure> {
 /// Opens the text in the user's editor, in a private file that is removed afterwards.
 fn in_editor(app: &App, text: &str) -> Result<String, Failure> {
     let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| app.environment.text(name));
+    let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    if editor.is_none() && !is_terminal {
+        return Err(Failure::usage("there is no terminal to edit at")
+            .meaning("nothing was changed")
+            .remedy("pass the new text with `--title` and `--text`, or set EDITOR"));
+    }
     let editor = editor.unwrap_or_else(|| "vi".into());
     let path = app.paths.data.join(format!("edit-{}.md", std::process::id()));
     let failed = |error: std::io::Error| {

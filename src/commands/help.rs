@@ -5,7 +5,6 @@ use std::fmt::Write;
 use clap::{Command, CommandFactory};
 
 use super::CommandLine;
-use claude_mem_capture::clients::{HOOK, claude_code::ALIASES};
 
 const GROUPS: [(&str, &[&str]); 8] = [
     ("Get started", &["demo", "install", "uninstall", "settings"]),
@@ -56,17 +55,7 @@ fn grouped(command: &Command) -> String {
         }
         text.push('\n');
     }
-    let _ = writeln!(
-        text,
-        "{}\n  {}\n",
-        title(command, "Hooks, called by coding agents:"),
-        hooks().collect::<Vec<_>>().join(", ")
-    );
     text
-}
-
-fn hooks() -> impl Iterator<Item = &'static str> {
-    ALIASES.into_iter().map(|(name, _)| name).chain([HOOK])
 }
 
 #[cfg(test)]
@@ -77,10 +66,8 @@ mod tests {
     fn every_command_is_in_one_group() {
         let command = CommandLine::command();
         let names = GROUPS.iter().flat_map(|(_, names)| names.iter().copied());
-        let mut listed: Vec<&str> = names.chain(hooks()).collect();
+        let mut listed: Vec<&str> = names.collect();
         listed.sort_unstable();
-        // `context` is both a hook and a command.
-        listed.dedup();
         let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
         let mut known: Vec<&str> = shown.map(Command::get_name).collect();
         known.sort_unstable();

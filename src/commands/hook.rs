@@ -9,18 +9,22 @@ use claude_mem_capture::{
     clients::{self, CLIENTS, HOOK},
 };
 
-/// Commands that clients run.
+/// Commands that clients run. People do not, so they are not in the list of commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Hook {
-    #[command(name = HOOK)]
+    #[command(name = HOOK, hide = true)]
     Client(OfClient),
     /// Record the prompt (hook of `UserPromptSubmit`)
+    #[command(hide = true)]
     New,
     /// Record the tool use (hook of `PostToolUse` and `PostToolUseFailure`)
+    #[command(hide = true)]
     Save,
     /// Record the end of a turn (hook of `Stop` and `SubagentStop`)
+    #[command(hide = true)]
     Summary,
     /// Record the end of the session (hook of `SessionEnd`)
+    #[command(hide = true)]
     Cleanup,
 }
 

@@ -66,7 +66,7 @@ use claude_mem_core::{
     pager::Pager,
     progress::Progress,
     safe_text::clean,
-    wrap::wrap,
+    wrap::wrap_hanging,
 };
 
 /// Long-term memory for coding agents
@@ -134,6 +134,7 @@ impl Command {
     fn is_long(&self) -> bool {
         match self {
             Self::Log(log) => !log.is_endless(),
+            Self::Settings(settings) => settings.is_list(),
             Self::Context(_)
             | Self::Costs(_)
             | Self::Diff(_)
@@ -269,16 +270,37 @@ fn explain(error: &clap::Error) -> u8 {
     if error.use_stderr() {
         // The message quotes what was typed, which may contain control characters.
         let text = error.render().to_string();
-        let text = clean(&text);
+        let is_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+        let text = if is_help { text } else { in_our_form(&text) };
+        let text = clean(&text).into_owned();
         let text = match stderr_columns() {
-            Some(columns) => wrap(&text, columns),
-            None => text.into_owned(),
+            Some(columns) => wrap_hanging(&text, columns, "note: ".len()),
+            None => text,
         };
         let _ = io::stderr().write_all(text.as_bytes());
     } else {
         let _ = error.print();
     }
     u8::try_from(error.exit_code()).unwrap_or(2)
+}
+
+/// The parser's message in the form of all errors: what is wrong, then hints, without empty
+/// lines.
+fn in_our_form(message: &str) -> String {
+    let mut text = String::new();
+    for line in message.lines() {
+        let line = line.replace("invalid digit found in string", "expected a whole number");
+        let hint = line.strip_prefix("  tip: ").map(|tip| format!("hint: {tip}"));
+        let values = line.trim().strip_prefix("[possible values: ");
+        let values = values.map(|values| format!("hint: use one of {}", values.replace(']', "")));
+        let usage = line.strip_prefix("Usage: ").map(|usage| format!("usage: {usage}"));
+        let line = hint.or(values).or(usage).unwrap_or(line);
+        if !line.is_empty() && !line.starts_with("For more information") {
+            text.push_str(&line);
+            text.push('\n');
+        }
+    }
+    text
 }
 
 fn unknown_command(typed: &str, error: &clap::Error) -> Failure {

@@ -52,14 +52,15 @@ pub(crate) struct Remember {
 impl Remember {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let text = match &self.text[..] {
-            [] if io::stdin().is_terminal() => {
-                return Err(Failure::usage("there is no text to remember")
-                    .remedy("pass it as in `claude-mem remember \"we use tabs\"`"));
-            }
+            [] if io::stdin().is_terminal() => String::new(),
             [] => on_stdin()?,
             [dash] if dash == "-" => on_stdin()?,
             words => words.join(" "),
         };
+        if text.trim().is_empty() && self.title.is_none() {
+            return Err(Failure::usage("there is no text to remember")
+                .remedy("pass it as in `claude-mem remember \"we use tabs\"`"));
+        }
         let note = Note {
             title: self.title.unwrap_or_default(),
             text,

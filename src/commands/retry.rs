@@ -44,7 +44,11 @@ impl RetryParked {
     fn show(self, app: &mut App) -> Result<(), Failure> {
         let store = store::read_whole(app)?;
         let retry = Retry { ids: self.ids };
-        for turn in retry.parked(&store)? {
+        let parked = retry.parked(&store)?;
+        if parked.is_empty() {
+            app.output.say("no request is parked");
+        }
+        for turn in parked {
             let (session, number, events) = (&turn.content_session, turn.turn, turn.pending.len());
             let attempts = turn.pending.iter().map(|pending| pending.attempts).max().unwrap_or(0);
             if self.json {

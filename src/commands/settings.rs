@@ -69,6 +69,11 @@ enum Switch {
 }
 
 impl Settings {
+    /// Whether it prints the list.
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self.action, None | Some(Action::List))
+    }
+
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         match self.action.unwrap_or(Action::List) {
             Action::List => list(app, self.json, self.changed),
@@ -115,10 +120,17 @@ fn list(app: &mut App, is_json: bool, is_changed_only: bool) -> Result<(), Failu
             }
             let unit = setting.unit().name().map(|unit| format!(" ({unit})")).unwrap_or_default();
             let (label, description) = (setting.label(), setting.description());
-            let about = format!("  # {label}{unit}: {description}{}", source_label(source));
-            let about = app.output.dim(&about);
-            let line = format!("{}={shown}{about}", setting.name());
-            app.output.line(app.output.hanging(4, &line))?;
+            let about = format!("{label}{unit}: {description}{}", source_label(source));
+            let value = format!("{}={shown}", setting.name());
+            if app.output.columns().is_none() {
+                app.output.line(format_args!("{value}  # {about}"))?;
+            } else {
+                // Values stand out from their descriptions, and changed ones from the defaults.
+                let style = if source == Source::Default { "1" } else { "1;32" };
+                let about = app.output.dim(&format!("    {about}"));
+                app.output.line(app.output.paint(style, &value))?;
+                app.output.line(app.output.hanging(4, &about))?;
+            }
         }
         if let Some(Refused { given: text, accepted }) = app.settings.refused(setting) {
             let text = masked(setting, &text);
@@ -178,7 +190,7 @@ fn show_project(app: &mut App, is_json: bool) -> Result<(), Failure> {
     }
     let state = match excluded_by {
         Some(name) => format!("not recorded, because of {name}"),
-        None => "remembered".into(),
+        None => "recorded".into(),
     };
     app.output.line(format_args!("{} ({}): {state}", project.label, project.key))
 }

@@ -16,7 +16,7 @@ use super::{log, recall, report::session_text};
 use claude_mem_core::{
     app::{App, Output},
     failure::Failure,
-    format::count,
+    format::{count, number},
     time_arg::local,
     wrap::cut,
 };
@@ -284,39 +284,46 @@ fn usage(text: &mut String, output: &Output, Usage { sessions, fetches }: Usage)
 }
 
 fn provenance(text: &mut String, output: &Output, details: &MemoryDetails, recorded: &[Recorded]) {
-    let provenance = &details.provenance;
-    let client = details.client.as_ref().map(|client| format!("  in {client}"));
-    let client = client.unwrap_or_default();
-    let host = provenance.host.as_ref().map(|host| format!("  on {host}")).unwrap_or_default();
-    let Provenance { origin, event, .. } = provenance;
-    let branch = provenance.branch.as_ref().map(|branch| format!("  branch {branch}"));
-    let branch = branch.unwrap_or_default();
-    let mut lines =
-        vec![format!("{origin} {}  {event}{client}{host}{branch}", local_seq(provenance.seq))];
-    if let Some(reply) = &provenance.reply {
-        lines.push(format!(
-            "{} {}  prompt {}  generation {}",
-            reply.provider, reply.model, reply.prompt_version, reply.generation
-        ));
+    let Provenance { origin, event, seq, host, branch, reply, sources } = &details.provenance;
+    let made = match (&reply, origin.as_str()) {
+        (Some(reply), _) => format!("{} {}", reply.provider, reply.model),
+        (None, "user") => "written by hand".into(),
+        (None, "hook") => "prompt".into(),
+        (None, origin) => origin.to_owned(),
+    };
+    let of = |word: &str, name: &Option<String>| {
+        name.as_ref().map(|name| format!(", {word} {name}")).unwrap_or_default()
+    };
+    let (client, host) = (of("in", &details.client), of("on", host));
+    let mut lines = vec![format!("{made}{client}{host}{}", of("branch", branch))];
+    if let Some(reply) = reply {
+        let generation = match reply.generation {
+            0 => String::new(),
+            generation => format!(", generation {generation}"),
+        };
+        let mut line = format!("prompt {}{generation}", reply.prompt_version);
         if reply.tokens_in > 0 {
-            lines.push(format!(
-                "{} tokens in, {} out, {}, {} ms, for {}",
-                reply.tokens_in,
-                reply.tokens_out,
+            let _ = write!(
+                line,
+                ", {} tokens in, {} out, {}, {:.1} s, for {}",
+                number(reply.tokens_in),
+                number(reply.tokens_out),
                 dollars(reply.cost_micros),
-                reply.duration_ms,
+                reply.duration_ms as f64 / 1000.0,
                 count(reply.memories, "memory")
-            ));
+            );
         }
+        lines.push(line);
     }
-    for source in &provenance.sources {
-        let SourceEvent { seq, kind, .. } = source;
+    lines.push(format!("event {event} at {}", local_seq(*seq)));
+    let places = sources.iter().map(|source| local_seq(source.seq).to_string().len()).max();
+    for SourceEvent { seq, kind, .. } in sources {
         let place = local_seq(*seq);
         let found = recorded.iter().find(|recorded| recorded.seq == place);
         let what = found.map(|recorded| subject(&recorded.event)).unwrap_or_default();
         // The tool is in the description, and the long ones are events that `--raw` prints.
         let kind = if *kind == "ToolUsed" { String::new() } else { format!("{kind}  ") };
-        let line = format!("from {place}  {kind}{what}");
+        let line = format!("from {:1$}  {kind}{what}", place.to_string(), places.unwrap_or(0));
         lines.push(output.columns().map_or_else(|| line.clone(), |columns| cut(&line, columns)));
     }
     for line in lines {

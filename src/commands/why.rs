@@ -3,10 +3,16 @@
 use clap::Args;
 
 use super::recall::plain;
-use claude_mem_core::{app::App, failure::Failure, format::count, time_arg::local, wrap::cut};
+use claude_mem_core::{
+    app::App,
+    failure::Failure,
+    format::count,
+    time_arg::local,
+    wrap::{cut, fit, width},
+};
 use claude_mem_memory::{
     store,
-    why::{Turn, WhyFile, WhyLine, split_line},
+    why::{MemoryOfTurn, Turn, WhyFile, WhyLine, split_line},
 };
 use serde::Serialize;
 
@@ -104,11 +110,16 @@ fn print_turn(app: &mut App, turn: &Turn) -> Result<(), Failure> {
         let text = cut(plain(text).trim(), PROMPT_CHARS_MAX);
         app.output.line(format_args!("asked ({}): {text}", prompt.id))?;
     }
+    let label = |memory: &MemoryOfTurn| memory.type_.clone().unwrap_or_else(|| "summary".into());
+    let id_columns = turn.memories.iter().map(|memory| width(&memory.id)).max().unwrap_or(0);
+    let labels = turn.memories.iter().map(|memory| width(&label(memory)));
+    let label_columns = labels.max().unwrap_or(0);
     for memory in &turn.memories {
-        let id = app.output.paint("1", &memory.id);
-        let type_ = app.output.paint("34", memory.type_.as_deref().unwrap_or("summary"));
+        let id = app.output.paint("1", &format!("{:>id_columns$}", memory.id));
+        let name = app.output.paint("34", &fit(&plain(&label(memory)), label_columns));
         let title = cut(&plain(&memory.title), PROMPT_CHARS_MAX);
-        app.output.line(format_args!("  {id}  {type_}  {title}"))?;
+        let line = format!("  {id}  {name}  {title}");
+        app.output.line(app.output.hanging(id_columns + label_columns + 6, &line))?;
     }
     Ok(())
 }

@@ -23,7 +23,8 @@ pub struct DistillStatus {
     pub outages: Vec<ProviderOutage>,
     /// Events distilled by the rules that a model could distill better, if there is a model.
     pub by_rules: Option<Redo>,
-    /// Whether another provider takes over from a failing one. A provider that the user chose has no substitute.
+    /// Whether another provider takes over from a failing one. One that the user chose has no
+    /// substitute.
     #[serde(skip)]
     is_auto: bool,
 }

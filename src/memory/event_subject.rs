@@ -1,7 +1,7 @@
 //! One-line descriptions of events: the command, the file, the first words.
 
 use claude_mem_core::format::count;
-use claude_mem_events::{Event, Revision, StopScope, Submitter};
+use claude_mem_events::{Event, Forgotten, Revision, StopScope, Submitter};
 use claude_mem_projections::{KINDS, xml::read_reply};
 use serde_json::Value;
 
@@ -47,7 +47,7 @@ pub fn subject(event: &Event) -> String {
         Event::AgentFailed(failed) => format!("{}: {}", failed.provider, failed.message),
         Event::MemoryAdded(added) => format!("{} {}", added.title, added.text),
         Event::MemoryRevised(revised) => revision(&revised.revision),
-        Event::Forgotten(forgotten) => forgotten.reason.clone(),
+        Event::Forgotten(forgotten) => forgetting(forgotten),
         Event::Imported(imported) => format!("{} {}", imported.table, imported.row_id),
         Event::ReprocessStarted(started) => format!("generation {}", started.generation),
         Event::ReprocessFinished(finished) => format!("generation {}", finished.generation),
@@ -75,6 +75,24 @@ pub fn response_titles(response: &str) -> String {
     let titles = reply.observations.into_iter().filter_map(|observation| observation.title);
     let titles: Vec<String> = titles.chain(request).collect();
     if titles.is_empty() { response.to_owned() } else { titles.join("; ") }
+}
+
+/// What is forgotten, or that a forgetting is undone.
+fn forgetting(forgotten: &Forgotten) -> String {
+    let Forgotten { events, rows, session, project, file, text, .. } = forgotten;
+    let some = |number: usize, what| (number > 0).then(|| count(number, what));
+    let named = |what: &str, name: &str| (!name.is_empty()).then(|| format!("{what} {name}"));
+    let parts = [
+        forgotten.undoes.map(|_| "undone".to_owned()),
+        some(events.len(), "event"),
+        some(rows.len(), "memory"),
+        named("session", session),
+        named("project", project),
+        named("file", file),
+        (!text.is_empty()).then(|| "by text".to_owned()),
+        (!forgotten.reason.is_empty()).then(|| forgotten.reason.clone()),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn revision(revision: &Revision) -> String {
@@ -138,6 +156,15 @@ mod tests {
             "<observation><type>change</type><title>Caches &amp; builds</title></observation>";
         assert_eq!(replied(one), "claude: Caches & builds");
         assert_eq!(replied("Nothing to note."), "claude: Nothing to note.");
+    }
+
+    #[test]
+    fn a_forgetting_says_what_it_concerns() {
+        let rows = vec!["a/1".to_owned(), "a/2".to_owned()];
+        let forgotten = Forgotten { rows, reason: "wrong".into(), ..Forgotten::default() };
+        assert_eq!(subject(&forgotten.into()), "2 memories, wrong");
+        let undone = Forgotten { undoes: Some([1; 16]), ..Forgotten::default() };
+        assert_eq!(subject(&undone.into()), "undone");
     }
 
     #[test]

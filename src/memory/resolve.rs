@@ -102,7 +102,7 @@ pub fn reported_project(
 /// The error for a project without recorded events.
 pub fn unknown_project(name: &str) -> Failure {
     Failure::usage(format!("there is no recorded project `{name}`"))
-        .remedy("name its folder, or one of the projects in `claude-mem status --json`")
+        .remedy("name its folder, or one of the projects that `claude-mem projects` lists")
 }
 
 /// The session with this id, or the only one whose id has this prefix.
@@ -111,7 +111,10 @@ pub fn session(store: &Store, name: &str) -> Result<String, Failure> {
     match &ids[..] {
         [only] => Ok(only.clone()),
         [exact, ..] if exact == name => Ok(exact.clone()),
-        [] => Err(Failure::usage(format!("there is no recorded session `{name}`"))),
+        [] => Err(Failure::usage(format!("there is no recorded session `{name}`"))
+            .remedy(
+                "find sessions with `claude-mem log`, and memories, such as `12` or `S3`, with `claude-mem search`",
+            )),
         several => Err(Failure::usage(format!("`{name}` is the beginning of several sessions"))
             .remedy(format!("name one of them: {}", several.join(", ")))),
     }

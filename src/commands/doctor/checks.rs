@@ -283,6 +283,7 @@ fn vectors(app: &App, store: &Store) -> Option<Finding> {
     }
     match semantic::count(app, store) {
         Ok(None) => None,
+        Ok(Some(counts)) if counts.memories == 0 => Some(Finding::fine(CHECK, "no memories yet")),
         Ok(Some(counts)) if counts.missing == 0 => {
             Some(Finding::fine(CHECK, format!("all {}", count(counts.memories, "memory"))))
         }
