@@ -1,11 +1,11 @@
 //! An append-only log of checksummed records. Any number of processes write to it at the same time,
 //! without a daemon.
 //!
-//! The log deals with bytes, ids and disks. It does not interpret payloads, reads no clock, and needs
-//! no async runtime. [`mod@format`] is the disk format, byte by byte.
+//! The log deals with bytes, ids and disks. It does not interpret payloads, reads no clock, and
+//! needs no async runtime. [`mod@format`] is the disk format, byte by byte.
 //!
-//! - [`Appender`] appends each record with one `write` under a shared lock. Once the call returns, the
-//!   record survives the end of any process.
+//! - [`Appender`] appends each record with one `write` under a shared lock. Once the call returns,
+//!   the record survives the end of any process.
 //! - [`Log`] reads forwards, backwards, from a position or a time, and follows the end. Damage is
 //!   reported as a [`Gap`], and reading continues after it.
 //! - [`maintain()`] does the slow work that hooks skip: it seals full segments, merges spilled

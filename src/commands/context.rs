@@ -17,8 +17,9 @@ use claude_mem_memory::{
 
 /// Show the context that a session receives at its start
 ///
-/// Claude Code runs this without arguments and with JSON on stdin: then it records the session and responds with
-/// its context. On a terminal, or with any option, it prints the context and records nothing.
+/// Claude Code runs this without arguments and with JSON on stdin: then it records the session and
+/// responds with its context. On a terminal, or with any option, it prints the context and records
+/// nothing.
 #[derive(Debug, Args)]
 pub(crate) struct Context {
     /// Project name, key or folder [default: the project of this folder]

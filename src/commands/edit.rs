@@ -19,8 +19,8 @@ use claude_mem_projections::search::MemoryId;
 
 /// Change the text of an observation
 ///
-/// Without options, the text is opened in the editor of `$VISUAL` or `$EDITOR`. Search finds the new text only. New
-/// sessions get the new text, on all machines. A reprocessing keeps it.
+/// Without options, the text is opened in the editor of `$VISUAL` or `$EDITOR`. Search finds the
+/// new text only. New sessions get the new text, on all machines. A reprocessing keeps it.
 #[derive(Debug, Args)]
 pub(crate) struct EditMemory {
     /// The observation, such as `12`

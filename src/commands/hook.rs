@@ -30,8 +30,8 @@ pub(crate) enum Hook {
 
 /// Record an event that a client sends on stdin
 ///
-/// The payload names the event. The response on stdout is in the client's own form. The exit code is always 0, so
-/// that a session always continues; problems are in `logs/claude-mem.log`.
+/// The payload names the event. The response on stdout is in the client's own form. The exit code
+/// is always 0, so that a session always continues; problems are in `logs/claude-mem.log`.
 #[derive(Debug, Args)]
 pub(crate) struct OfClient {
     /// The client that calls, such as `claude-code`

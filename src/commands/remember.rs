@@ -16,8 +16,9 @@ const TEXT_BYTES_MAX: u64 = 8 << 20;
 
 /// Write a memory by hand
 ///
-/// It comes first in the context of new sessions in this project, or in all projects with `--global`. Without TEXT, or with `-`, the text is read from
-/// stdin. Text between `<private>` tags, and keys and passwords of known formats, are removed.
+/// It comes first in the context of new sessions in this project, or in all projects with
+/// `--global`. Without TEXT, or with `-`, the text is read from stdin. Text between `<private>`
+/// tags, and keys and passwords of known formats, are removed.
 #[derive(Debug, Args)]
 pub(crate) struct Remember {
     /// What to remember

@@ -11,8 +11,9 @@ use claude_mem_memory::store;
 
 /// Retry failed requests, and distill everything pending
 ///
-/// A request is parked when its response was unusable three times, when it timed out five times, or when the
-/// provider rejected it. Requests that wait for a login or for credit are retried, too, without further delay.
+/// A request is parked when its response was unusable three times, when it timed out five times, or
+/// when the provider rejected it. Requests that wait for a login or for credit are retried, too,
+/// without further delay.
 #[derive(Debug, Args)]
 pub(crate) struct RetryParked {
     /// IDs of sessions or events; prefixes are enough [default: all]

@@ -24,11 +24,13 @@ use claude_mem_memory::{
 
 /// Find memories by their words and by meaning
 ///
-/// Searches observations, summaries and prompts of all projects. Ranks by matching words, where rare words count more,
-/// and by meaning. Natural questions work. `"two words"` is a phrase, `+word` is required, `-word` is excluded, `migr*`
-/// matches any word that starts with migr; with any of these, and for a name alone, only words count. A single word that
-/// no memory contains matches words that start with it. In a text of more than eight words, quotes only cite. Each turn is
-/// listed once, by the fullest of its best observations. Without words, lists the newest memories that pass the filters.
+/// Searches observations, summaries and prompts of all projects. Ranks by matching words, where
+/// rare words count more, and by meaning. Natural questions work. `"two words"` is a phrase,
+/// `+word` is required, `-word` is excluded, `migr*` matches any word that starts with migr; with
+/// any of these, and for a name alone, only words count. A single word that no memory contains
+/// matches words that start with it. In a text of more than eight words, quotes only cite. Each
+/// turn is listed once, by the fullest of its best observations. Without words, lists the newest
+/// memories that pass the filters.
 #[derive(Debug, Args)]
 pub(crate) struct Search {
     /// Words to look for

@@ -19,8 +19,9 @@ use claude_mem_memory::modes::Mode;
 
 /// Show and change settings
 ///
-/// A value comes from the environment variable of the same name, else from settings.json in the data directory, else
-/// from the default. API keys are stored in a separate file that only you can read.
+/// A value comes from the environment variable of the same name, else from settings.json in the
+/// data directory, else from the default. API keys are stored in a separate file that only you can
+/// read.
 #[derive(Debug, Args)]
 pub(crate) struct Settings {
     /// Print one JSON object per line

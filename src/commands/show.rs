@@ -32,12 +32,14 @@ use claude_mem_memory::{
 
 /// Show memories with their provenance, or a whole session
 ///
-/// Each memory is printed with up to five related memories of its project, with its source events, with the model,
-/// prompt and cost of the response that contains it, and with the number of sessions that used it. A session is
-/// printed with what was asked, done, failed, left open and committed in it.
+/// Each memory is printed with up to five related memories of its project, with its source events,
+/// with the model, prompt and cost of the response that contains it, and with the number of
+/// sessions that used it. A session is printed with what was asked, done, failed, left open and
+/// committed in it.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// Observations (`12`), summaries (`S3`), prompts (`P9`), or IDs of sessions; a unique prefix is enough
+    /// Observations (`12`), summaries (`S3`), prompts (`P9`), or IDs of sessions; a unique prefix
+    /// is enough
     #[arg(value_name = "ID", required = true)]
     ids: Vec<Target>,
     /// Print the source events as recorded

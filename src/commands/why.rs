@@ -21,9 +21,9 @@ const PROMPT_CHARS_MAX: usize = 300;
 
 /// Show which turn wrote a line or edited a file, and why
 ///
-/// For a line, `git blame` names the commit, and the log the edit that wrote exactly this line before that commit. Prints
-/// the commit, the turn with its prompt, and the memories of that turn. For a file, prints the turns that edited it,
-/// newest first. Works without git from the log alone.
+/// For a line, `git blame` names the commit, and the log the edit that wrote exactly this line
+/// before that commit. Prints the commit, the turn with its prompt, and the memories of that turn.
+/// For a file, prints the turns that edited it, newest first. Works without git from the log alone.
 #[derive(Debug, Args)]
 pub(crate) struct Why {
     /// The file, and the number of a line, such as `src/cart.rs:42`

@@ -144,7 +144,8 @@ impl TurnInput {
         }
     }
 
-    /// Marks the tool uses that made a commit. A checkout moves HEAD as well, so the command decides.
+    /// Marks the tool uses that made a commit. A checkout moves HEAD as well, so the command
+    /// decides.
     fn find_commits(&mut self) {
         // The beginning of a continued turn is not here, so HEAD before its first tool is unknown.
         let mut before = match self.is_continued {

@@ -16,7 +16,8 @@ pub fn current_project(app: &App) -> ProjectId {
     identify(&here.to_string_lossy(), &app.environment)
 }
 
-/// The project to read from: the one of this name, the one in this folder, or the current one without a name.
+/// The project to read from: the one of this name, the one in this folder, or the current one
+/// without a name.
 pub fn project(app: &App, store: &Store, name: Option<&str>) -> Result<ProjectId, Failure> {
     let Some(name) = name else { return Ok(current_project(app)) };
     if let Some(project) = recorded_project(store, name)? {
@@ -57,7 +58,8 @@ pub fn only_project(store: &Store, name: &str) -> Result<String, Failure> {
     Err(unknown_project(name))
 }
 
-/// The project of this key or label that was used last. Looks at no folder, so a request over HTTP may name it.
+/// The project of this key or label that was used last. Looks at no folder, so a request over HTTP
+/// may name it.
 pub fn recorded_project(store: &Store, name: &str) -> StoreResult<Option<ProjectId>> {
     Ok(store.project_named(name)?.map(from_row))
 }

@@ -52,8 +52,8 @@ pub fn matches(results: &SearchResults) -> String {
 }
 
 /// Finds memories by their words, and by meaning if they have vectors. A last word that no memory
-/// contains is taken as the start of one, if it is the only word or nothing else is found. A request
-/// without kinds is for all kinds.
+/// contains is taken as the start of one, if it is the only word or nothing else is found. A
+/// request without kinds is for all kinds.
 pub fn search(
     app: &App,
     store: &Store,

@@ -41,8 +41,8 @@
 //! is damaged, its number is that of the last segment plus one. A compacted segment has the header
 //! of its original, a merged one that of its first segment.
 //!
-//! A file is *superseded* if a file of a later generation contains all its segments. It is no longer
-//! part of the log: a compactor was killed before it deleted the file. A later generation is
+//! A file is *superseded* if a file of a later generation contains all its segments. It is no
+//! longer part of the log: a compactor was killed before it deleted the file. A later generation is
 //! complete and synced before it gets its name, and its name is synced before an earlier generation
 //! is deleted.
 //!
@@ -107,10 +107,10 @@
 //! At offset *o*, starting after the header:
 //!
 //! 1. Header and payload are intact: this is a record. Continue after it.
-//! 2. The header is intact, but the payload is damaged or ends beyond the file: find the next intact
-//!    frame after *o*. If it starts at *p*, before the end of this frame, [*o*, *p*) is a torn write
-//!    that another process appended to; continue at *p*. If it starts later, this frame alone is
-//!    damaged, and its id and kind are known; continue after it.
+//! 2. The header is intact, but the payload is damaged or ends beyond the file: find the next
+//!    intact frame after *o*. If it starts at *p*, before the end of this frame, [*o*, *p*) is a
+//!    torn write that another process appended to; continue at *p*. If it starts later, this frame
+//!    alone is damaged, and its id and kind are known; continue after it.
 //! 3. The header is damaged: search byte by byte for an intact frame. The bytes before it are
 //!    damaged.
 //! 4. There is no intact frame up to the end of the file. In `active.log` an append may be in
@@ -263,7 +263,8 @@ pub struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// Decodes a frame's header; `None` if it is damaged, not a header, or belongs to another segment.
+    /// Decodes a frame's header; `None` if it is damaged, not a header, or belongs to another
+    /// segment.
     #[inline]
     pub fn decode(bytes: &[u8], salt: u32) -> Option<Self> {
         let bytes = bytes.get(..FRAME_HEADER_LEN)?;

@@ -226,8 +226,8 @@ fn does_history_differ(log: &Log, reached: FoldedPosition) -> Result<bool> {
     Ok(Seq::new(seq.segment(), whole_until) < position)
 }
 
-/// Whether a record begins before this place and ends behind it: the log was cut, and the record was
-/// written after that. Reads the segment up to there.
+/// Whether a record begins before this place and ends behind it: the log was cut, and the record
+/// was written after that. Reads the segment up to there.
 fn is_within_record(log: &Log, seq: Seq) -> Result<bool> {
     let mut reader = log.read_from(Seq::new(seq.segment(), 0));
     while let Some(item) = reader.next()? {

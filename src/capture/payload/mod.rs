@@ -176,8 +176,8 @@ impl<'a> Visitor<'a> for Fields<'_, 'a> {
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
-            // An object of a million fields is not a payload, and taking fields out of it would take a
-            // minute.
+            // An object of a million fields is not a payload, and taking fields out of it would
+            // take a minute.
             if self.0.len() >= FIELDS_MAX {
                 return Err(A::Error::custom("too many fields"));
             }

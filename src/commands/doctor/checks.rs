@@ -173,7 +173,8 @@ fn environment(app: &App) -> Vec<Finding> {
         let remedy = format!("for all projects, write them to {} as NAME=value", file.display());
         findings.push(Finding::warning(CHECK, what, remedy));
     }
-    // Provider, backup and cost settings. The others only matter to the hook or command that has them.
+    // Provider, backup and cost settings. The others only matter to the hook or command that has
+    // them.
     let groups =
         ["PROVIDER", "MODEL", "CLAUDE_", "ANTHROPIC_", "OPENAI_", "EMBEDDING_", "DAILY_", "SHIP_"];
     let is_set = |setting: &&dyn AnySetting| {

@@ -19,7 +19,8 @@ const GOOD: &str = "32";
 const BAD: &str = "31";
 const WARNING: &str = "33";
 
-/// The line that matters first, then problems and what the user set up; everything with `is_verbose`.
+/// The line that matters first, then problems and what the user set up; everything with
+/// `is_verbose`.
 pub(super) fn page(found: &StatusReport, output: &Output, is_verbose: bool) -> String {
     let mut page = Page { text: format!("{}\n", headline(found, output)), output };
     let detail = |text: String| if is_verbose { text } else { String::new() };

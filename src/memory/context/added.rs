@@ -37,7 +37,8 @@ pub struct Recipient<'a> {
     pub now: jiff::Timestamp,
     /// What the client takes at once.
     pub size_max: ContextMax,
-    /// Reads which observations the session was given before. Called only if there is something to give.
+    /// Reads which observations the session was given before. Called only if there is something to
+    /// give.
     pub given: &'a dyn Fn() -> Result<Vec<ObservationRef>>,
 }
 
@@ -90,8 +91,8 @@ pub(super) struct Line {
 }
 
 impl Recipient<'_> {
-    /// The memories that fit below this heading, from the first on. Of a long memory, what it says about
-    /// the `subject`, in other words: the prompt, the error or the file.
+    /// The memories that fit below this heading, from the first on. Of a long memory, what it says
+    /// about the `subject`, in other words: the prompt, the error or the file.
     pub(super) fn lines(
         &self,
         heading: &str,
@@ -107,7 +108,8 @@ impl Recipient<'_> {
         let subject = PromptWords::of(subject);
         let mut lines = Vec::new();
         for (at, row) in rows.iter().enumerate() {
-            // An even share of what is left, so that one long memory does not take the place of three.
+            // An even share of what is left, so that one long memory does not take the place of
+            // three.
             let share = budget.left() / (rows.len() - at);
             let chars_max = share.clamp(MEMORY_CHARS_MIN, MEMORY_CHARS_MAX);
             let text = harmless(&clipped(&memory(row, &zone, &subject, chars_max), chars_max));
@@ -119,8 +121,8 @@ impl Recipient<'_> {
         lines
     }
 
-    /// The text below this heading; `None` without memories. The last ones are left out if their letters take more
-    /// room than usual.
+    /// The text below this heading; `None` without memories. The last ones are left out if their
+    /// letters take more room than usual.
     pub(super) fn compose(&self, heading: &str, lines: &[Line]) -> Option<AddedContext> {
         let mut lines = lines;
         while let [others @ .., _] = lines {
@@ -175,8 +177,8 @@ const BETWEEN_CHARS: usize = 2;
 /// A shorter rest of a statement says nothing.
 const REST_CHARS_MIN: usize = 60;
 
-/// The first statement, which is the title, and as many of the others as fit, those that have most in common with the
-/// subject first. All of them stay in their order.
+/// The first statement, which is the title, and as many of the others as fit, those that have most
+/// in common with the subject first. All of them stay in their order.
 fn excerpt(statements: &[&str], subject: &PromptWords, chars_max: usize) -> String {
     let chars = |text: &str| text.chars().count() + BETWEEN_CHARS;
     if statements.iter().map(|text| chars(text)).sum::<usize>() <= chars_max {

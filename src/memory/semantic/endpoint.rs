@@ -1,8 +1,9 @@
-//! An embedding endpoint of the user's: `/embeddings` of an OpenAI-compatible server, in place of the built-in model.
+//! An embedding endpoint of the user's: `/embeddings` of an OpenAI-compatible server, in place of
+//! the built-in model.
 //!
-//! Texts of memories, prompts and queries are sent there. They are redacted before. Requests are limited in number of texts,
-//! size and time. The last failure is kept in a file next to the vectors, so that `status` and `doctor` can report it
-//! without a request of their own.
+//! Texts of memories, prompts and queries are sent there. They are redacted before. Requests are
+//! limited in number of texts, size and time. The last failure is kept in a file next to the
+//! vectors, so that `status` and `doctor` can report it without a request of their own.
 
 use std::{fs, path::PathBuf, time::Duration};
 
@@ -16,7 +17,8 @@ use serde_json::json;
 
 /// Texts of one request.
 const TEXTS_MAX: usize = 64;
-/// About 500 tokens, the most that many models read. Some servers refuse longer texts instead of cutting them.
+/// About 500 tokens, the most that many models read. Some servers refuse longer texts instead of
+/// cutting them.
 const TEXT_BYTES_MAX: usize = 1500;
 /// 64 vectors of 4,096 numbers.
 const REPLY_BYTES_MAX: usize = 8 << 20;

@@ -1,4 +1,5 @@
-//! The embedding model: the built-in one, the file that a setting names, or an endpoint of the user's.
+//! The embedding model: the built-in one, the file that a setting names, or an endpoint of the
+//! user's.
 
 use std::{
     fs,
@@ -65,7 +66,8 @@ impl EmbeddingModel {
         }
     }
 
-    /// Whether the vector of a text means anything. Which languages an endpoint knows is the user's choice.
+    /// Whether the vector of a text means anything. Which languages an endpoint knows is the user's
+    /// choice.
     pub fn can_read(&self, text: &str) -> bool {
         match self {
             Self::Local(model) => model.can_read(text),
@@ -93,11 +95,12 @@ enum Source {
 
 static OPEN: Mutex<Option<(Source, &'static EmbeddingModel)>> = Mutex::new(None);
 
-/// The model of the settings. `None` if vectors are switched off, or if this program has no model built in and the settings
-/// name none.
+/// The model of the settings. `None` if vectors are switched off, or if this program has no model
+/// built in and the settings name none.
 ///
-/// It is opened once per process and never freed: the built-in one is part of the program, and the setting does not change
-/// often. A file is read, not mapped, because nothing keeps others from truncating it. An endpoint is not asked anything.
+/// It is opened once per process and never freed: the built-in one is part of the program, and the
+/// setting does not change often. A file is read, not mapped, because nothing keeps others from
+/// truncating it. An endpoint is not asked anything.
 pub fn open_model(app: &App) -> Result<Option<&'static EmbeddingModel>, Failure> {
     if !app.settings.get(&SEMANTIC) {
         return Ok(None);
@@ -146,7 +149,8 @@ fn source(app: &App) -> Result<Source, Failure> {
     Ok(Source::File(path, modified))
 }
 
-/// Why the last request to the embedding endpoint failed. `None` if it did not, or if there is no endpoint.
+/// Why the last request to the embedding endpoint failed. `None` if it did not, or if there is no
+/// endpoint.
 pub fn endpoint_failure(app: &App) -> Option<String> {
     match open_model(app) {
         Ok(Some(EmbeddingModel::Endpoint(endpoint))) => endpoint.last_failure(),

@@ -15,8 +15,8 @@ use super::{EmbeddingModel, key, nearness::opened, open_model, windows};
 const RELATED_MAX: usize = 5;
 /// The nearest memories by cosine, of which the most similar ones are related.
 const CANDIDATES: usize = 40;
-/// Of pairs of notes about different things, one in a thousand is more similar than 0.34. Notes about the same thing
-/// have 0.38 to 0.8.
+/// Of pairs of notes about different things, one in a thousand is more similar than 0.34. Notes
+/// about the same thing have 0.38 to 0.8.
 const SIMILARITY_MIN: f32 = 0.4;
 
 /// A memory that is related to another one.
@@ -32,10 +32,11 @@ pub struct RelatedMemory {
     pub similarity: f32,
 }
 
-/// The observations and summaries of a memory's project that are most similar to it, most similar first.
+/// The observations and summaries of a memory's project that are most similar to it, most similar
+/// first.
 ///
-/// None without a model, or until the memory has a vector. What is compared is the first window of each: title and
-/// narrative, or what a summary says was asked for and done.
+/// None without a model, or until the memory has a vector. What is compared is the first window of
+/// each: title and narrative, or what a summary says was asked for and done.
 pub fn related(
     app: &App,
     store: &Store,
@@ -73,7 +74,8 @@ pub fn related(
                 id: other.to_string(),
                 kind: other.kind.name(),
                 title: store.marks(other)?.before(&title(row.body)),
-                // Two digits, so that the output stays the same if the model is ever packed in another way.
+                // Two digits, so that the output stays the same if the model is ever packed in
+                // another way.
                 similarity: (similarity * 100.0).round() / 100.0,
             });
         }
@@ -99,8 +101,8 @@ pub(super) fn first_vector(
 
 /// The cosine of the angle between two vectors as seen from the center.
 ///
-/// All vectors of the model point into about the same direction: from the origin, notes about different things have a
-/// cosine of 0.77, and those about the same thing of 0.8 to 0.9.
+/// All vectors of the model point into about the same direction: from the origin, notes about
+/// different things have a cosine of 0.77, and those about the same thing of 0.8 to 0.9.
 pub(super) fn similarity(one: &[f32], other: &[f32], center: &[f32]) -> f32 {
     let (mut product, mut squares) = (0.0, [0.0, 0.0]);
     for ((one, other), center) in one.iter().zip(other).zip(center) {

@@ -1,4 +1,5 @@
-//! Why a file or a line is as it is: `git blame` joined with the recorded edits, to the turn that made them.
+//! Why a file or a line is as it is: `git blame` joined with the recorded edits, to the turn that
+//! made them.
 
 mod blame;
 mod line_match;
@@ -193,8 +194,8 @@ impl WhyFile {
         })
     }
 
-    /// The newest edit that wrote this very line, before the commit if it is committed. Else the turn that made the
-    /// commit: a formatter or a shell command wrote the line.
+    /// The newest edit that wrote this very line, before the commit if it is committed. Else the
+    /// turn that made the commit: a formatter or a shell command wrote the line.
     fn turn_of_line(
         &self,
         app: &App,

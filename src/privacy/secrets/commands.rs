@@ -237,8 +237,8 @@ pub(super) fn openssl_pass(text: &[u8], at: usize) -> Option<Found> {
     password(text, start, None)
 }
 
-/// A password that a shell pipes to a command: `echo me:… | chpasswd`, `echo … | sudo -S`, `printf '%s' … | docker
-/// login --password-stdin`.
+/// A password that a shell pipes to a command: `echo me:… | chpasswd`, `echo … | sudo -S`, `printf
+/// '%s' … | docker login --password-stdin`.
 pub(super) fn piped(text: &[u8], at: usize) -> Option<Found> {
     let line = text[..at].iter().rev().take(BEFORE_BYTES_MAX).take_while(|byte| **byte != b'\n');
     let line = &text[at - line.count()..at];

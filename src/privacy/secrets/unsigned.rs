@@ -1,5 +1,5 @@
-//! Values of names of secrets without an operator in between: `--password …`, `ENV TOKEN …`, `password is …`, and the
-//! member `value` next to the name.
+//! Values of names of secrets without an operator in between: `--password …`, `ENV TOKEN …`,
+//! `password is …`, and the member `value` next to the name.
 
 use std::iter::successors;
 
@@ -158,7 +158,8 @@ impl AfterName<'_> {
 const VALUE_OPTIONS: [&[u8]; 6] =
     [b"--value ", b"--value=", b"--body ", b"--body=", b"-b ", b"-Value "];
 
-/// Whether a command or a Dockerfile sets what is named next: `setenv X …`, `ENV X …`, `git config x …`.
+/// Whether a command or a Dockerfile sets what is named next: `setenv X …`, `ENV X …`, `git config
+/// x …`.
 fn sets_variable(before: &[u8]) -> bool {
     const COMMANDS: [&[u8]; 6] =
         [b"set ", b"ENV ", b"setenv ", b"set -gx ", b"set -x ", b"set -Ux "];
@@ -171,7 +172,8 @@ fn sets_variable(before: &[u8]) -> bool {
         || CONFIGURES.iter().any(|command| memmem::find(line, command).is_some())
 }
 
-/// The length of the words between a name and its value in a sentence: `is`, `for the database is`, `was changed to`.
+/// The length of the words between a name and its value in a sentence: `is`, `for the database is`,
+/// `was changed to`.
 fn words_before_value(rest: &[u8]) -> Option<usize> {
     const WORDS_BYTES_MAX: usize = 48;
     const VERBS: [&[u8]; 5] =

@@ -294,7 +294,8 @@ fn is_password(written: AssignmentSyntax, value: &[u8]) -> bool {
     }
 }
 
-/// A capital, a small letter and a digit, as people are asked to choose. Not a file or a name in code.
+/// A capital, a small letter and a digit, as people are asked to choose. Not a file or a name in
+/// code.
 fn is_chosen(value: &[u8]) -> bool {
     is_random(value, 8)
         && value.iter().any(u8::is_ascii_uppercase)

@@ -17,9 +17,10 @@ use super::say;
 
 /// Run sessions in Kimi Code, Factory droid and Cline CLI with claude-mem
 ///
-/// Installs each with npm, sets up claude-mem, works through a turn on a scripted model, distills it, works through
-/// another one, and uninstalls claude-mem. Fails if a part of the turn is not recorded, if the second session is not given
-/// the memory of the first, or if a file is not restored. Takes a minute, and 1 GB under `tools/.cache`.
+/// Installs each with npm, sets up claude-mem, works through a turn on a scripted model, distills
+/// it, works through another one, and uninstalls claude-mem. Fails if a part of the turn is not
+/// recorded, if the second session is not given the memory of the first, or if a file is not
+/// restored. Takes a minute, and 1 GB under `tools/.cache`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Agents {
     /// Only this agent

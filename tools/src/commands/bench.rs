@@ -10,13 +10,14 @@ use std::{
 
 /// Measure all figures that have a bound
 ///
-/// Each figure compares contestants that take turns within one run, by their fastest turns, because an absolute time
-/// depends more on the machine than on the program. Prints a report in Markdown.
+/// Each figure compares contestants that take turns within one run, by their fastest turns, because
+/// an absolute time depends more on the machine than on the program. Prints a report in Markdown.
 ///
-/// Build it optimised: `cargo build --profile bench -p claude-mem-tools`, then run `target/release/claude-mem-tools
-/// bench log`. Build the release last (`cargo build --release --bin claude-mem`): `hooks` measures that. A full run
-/// of `log` takes some minutes and 12 GB of disk, which it frees. `all` writes every report and one table of all
-/// figures, next to the previous results.
+/// Build it optimised: `cargo build --profile bench -p claude-mem-tools`, then run
+/// `target/release/claude-mem-tools bench log`. Build the release last (`cargo build --release
+/// --bin claude-mem`): `hooks` measures that. A full run of `log` takes some minutes and 12 GB of
+/// disk, which it frees. `all` writes every report and one table of all figures, next to the
+/// previous results.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Bench {
     /// The group of figures to measure, or `all`
@@ -39,7 +40,8 @@ pub(crate) struct Bench {
     #[arg(long)]
     no_peers: bool,
 
-    /// Create logs below this directory, which should be on a disk [default: the system's temporary directory]
+    /// Create logs below this directory, which should be on a disk [default: the system's temporary
+    /// directory]
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
 

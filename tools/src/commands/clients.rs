@@ -8,9 +8,9 @@ use super::say;
 
 /// Run captured hook payloads of clients through claude-mem
 ///
-/// The directory has a folder for each client. Prints a line for each payload. Fails if a payload gives another kind
-/// of event than its file name, if its prompt, command, file or answer is not in the event, or if the hook is not a
-/// silent success.
+/// The directory has a folder for each client. Prints a line for each payload. Fails if a payload
+/// gives another kind of event than its file name, if its prompt, command, file or answer is not in
+/// the event, or if the hook is not a silent success.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Clients {
     /// The directory

@@ -5,9 +5,9 @@ use std::{env, error::Error, path::PathBuf, process::ExitCode};
 
 /// Kill processes that append to a log, and check that nothing is lost
 ///
-/// Starts writers, a maintainer and a tail on a new log and kills them (SIGKILL) at random moments, replacing each.
-/// Then the log is read: every acknowledged record must be there exactly once, with the right content, and a tail
-/// must have received each once. Fails if not.
+/// Starts writers, a maintainer and a tail on a new log and kills them (SIGKILL) at random moments,
+/// replacing each. Then the log is read: every acknowledged record must be there exactly once, with
+/// the right content, and a tail must have received each once. Fails if not.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Crash {
     /// Number of processes to kill

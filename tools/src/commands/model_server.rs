@@ -12,8 +12,9 @@ use super::say;
 
 /// Respond as a model from a script, over the real wire protocols
 ///
-/// Serves the Anthropic Messages API, the chat completions and Responses APIs, and Gemini's, on 127.0.0.1. The first
-/// line on stdout is the base URL; each request follows as one line of JSON. Runs until it is killed.
+/// Serves the Anthropic Messages API, the chat completions and Responses APIs, and Gemini's, on
+/// 127.0.0.1. The first line on stdout is the base URL; each request follows as one line of JSON.
+/// Runs until it is killed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = SCRIPT_HELP)]
 pub(crate) struct ModelServer {

@@ -6,8 +6,9 @@ use super::say;
 
 /// Build the embedding model from its package
 ///
-/// The package is `bot_brain-0.8.0-py3-none-any.whl`, from `pip download --no-deps bot-brain==0.8.0`. Checks the
-/// digests of the package, of its parts, and of the result. Writes nothing if one differs.
+/// The package is `bot_brain-0.8.0-py3-none-any.whl`, from `pip download --no-deps
+/// bot-brain==0.8.0`. Checks the digests of the package, of its parts, and of the result. Writes
+/// nothing if one differs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PackModel {
     /// The package

@@ -15,8 +15,8 @@ use super::say;
 
 /// Measure the parts of requests to a model
 ///
-/// Imports transcripts into an empty data directory, distills them with a scripted model, and prints the bytes of
-/// each part of the requests. Uses no network.
+/// Imports transcripts into an empty data directory, distills them with a scripted model, and
+/// prints the bytes of each part of the requests. Uses no network.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Requests {
     /// The `claude-mem` binary
@@ -118,7 +118,8 @@ const TOKEN_BYTES: usize = 4;
 /// Tools whose outputs are counted separately.
 const TOOLS: [&str; 8] = ["Bash", "Read", "Grep", "Glob", "Task", "Agent", "Edit", "Write"];
 
-/// Bytes by part of a message. Recorded text is escaped, so a `<` at the start of a line is one of our tags.
+/// Bytes by part of a message. Recorded text is escaped, so a `<` at the start of a line is one of
+/// our tags.
 fn parts(text: &str) -> Parts {
     let mut parts = Parts::new();
     let (mut part, mut tool) = ("recap".to_owned(), String::new());

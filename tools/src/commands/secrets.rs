@@ -14,9 +14,9 @@ const EXTENSIONS: &[&str] = &[
 
 /// Count the placeholders that redaction leaves in source code, by rule
 ///
-/// Sends every text file below the folders through the hook and counts the placeholders in the log. Source code
-/// contains few real secrets, so this is an upper bound of false redactions. Prints Markdown, as saved in
-/// `tools/results/secrets.md`.
+/// Sends every text file below the folders through the hook and counts the placeholders in the log.
+/// Source code contains few real secrets, so this is an upper bound of false redactions. Prints
+/// Markdown, as saved in `tools/results/secrets.md`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Secrets {
     /// The program to test

@@ -12,8 +12,9 @@ const SPARE: usize = 4;
 
 /// Put steady load on a worker, and watch its memory, descriptors and threads
 ///
-/// Each second, sends one session over HTTP and one by hooks, and makes some searches, with an event stream open.
-/// Fails if memory without mapped files grows after the first minute of steady load, or if descriptors or threads accumulate.
+/// Each second, sends one session over HTTP and one by hooks, and makes some searches, with an
+/// event stream open. Fails if memory without mapped files grows after the first minute of steady
+/// load, or if descriptors or threads accumulate.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Soak {
     /// The program to test

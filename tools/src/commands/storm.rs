@@ -6,8 +6,8 @@ use std::{error::Error, path::PathBuf, process::ExitCode, time::Instant};
 
 /// Send events through `worker.sock`, and compare the log with the tables
 ///
-/// Starts a worker in an empty home directory and sends prompts over several connections while the worker indexes
-/// them. Fails if the log and the tables differ afterwards.
+/// Starts a worker in an empty home directory and sends prompts over several connections while the
+/// worker indexes them. Fails if the log and the tables differ afterwards.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Storm {
     /// Number of events to send

@@ -185,7 +185,8 @@ impl Store {
         Ok(self.without_repeats(admitted, meaning)?.into_iter().take(recall.limit).collect())
     }
 
-    /// The observations without those that an earlier one in the list repeats. In its place, the newest one is given.
+    /// The observations without those that an earlier one in the list repeats. In its place, the
+    /// newest one is given.
     fn without_repeats(&self, ids: Vec<i64>, meaning: Option<&dyn Meaning>) -> Result<Vec<i64>> {
         let sql =
             "select coalesce(type, ''), coalesce(title, ''), at_us, files_modified, files_read

@@ -22,8 +22,8 @@ struct Weights {
 
 /// Number of rows that are scored. Two or three times as many found no more in any measured set.
 const SCORED_ROWS: usize = 150;
-/// The same while a query is being typed. Reading rows to score them is most of the work, and the next letter starts
-/// over.
+/// The same while a query is being typed. Reading rows to score them is most of the work, and the
+/// next letter starts over.
 const TYPING_SCORED_ROWS: usize = 60;
 
 impl Store {

@@ -17,8 +17,8 @@ use std::{
 
 /// The factor for a turn that only its prompt matches, if something else is known of it.
 const ONLY_ASKED: f64 = 0.5;
-/// A fuller observation of the turn is shown instead of the best one if it has this share of its score. The best one
-/// is often a single sentence, and the fuller one adds the reason.
+/// A fuller observation of the turn is shown instead of the best one if it has this share of its
+/// score. The best one is often a single sentence, and the fuller one adds the reason.
 const FULLER_SHARE: f64 = 0.6;
 /// The factor for a turn of which only a wrong or superseded observation matches.
 const ONLY_RETIRED: f64 = 0.5;
@@ -143,8 +143,8 @@ impl Searching<'_> {
         Ok(hits)
     }
 
-    /// The scored observations that are wrong or superseded. What replaces one later than the searched time
-    /// does not count.
+    /// The scored observations that are wrong or superseded. What replaces one later than the
+    /// searched time does not count.
     fn retired(&self) -> Result<HashSet<MemoryId>> {
         let sql = "select is_retired and (verdict is not null or is_corrected or repeats is not null
                        or exists (select 1 from current_replacements where target = ?1 and at_us < ?2))

@@ -155,7 +155,8 @@ impl Reader {
         let mut before = "";
         self.about = if introduces_next(text) { Section::Next } else { self.about };
         for (number, sentence) in sentences(text).into_iter().enumerate() {
-            // Under a heading such as "Decisions" the first sentence states the choice, the rest explains it.
+            // Under a heading such as "Decisions" the first sentence states the choice, the rest
+            // explains it.
             let is_detail = about == Section::Decisions && number > 0;
             let about = if is_detail { Section::Work } else { about };
             self.sentence(sentence, before, about);

@@ -59,8 +59,8 @@ pub(super) fn is_choice(lower: &str) -> bool {
 /// What was done is said in few words before its alternative.
 const ACTION_WORDS_MAX: usize = 14;
 
-/// `I pinned the image rather than migrating`, `Counted per address instead of per account, because …`: the
-/// alternative is one to what somebody did, so it follows the verb in the same clause.
+/// `I pinned the image rather than migrating`, `Counted per address instead of per account, because
+/// …`: the alternative is one to what somebody did, so it follows the verb in the same clause.
 fn acted_against_an_alternative(text: &str) -> bool {
     let alternatives = [" instead of ", " rather than "];
     let Some(at) = alternatives.iter().filter_map(|mark| text.find(mark)).min() else {

@@ -185,8 +185,8 @@ impl Run {
         self.purpose == Purpose::Test && self.whole.split(' ').any(names)
     }
 
-    /// Whether this run checks what the other one did: the same program, and one of them on all or part
-    /// of what the other ran on.
+    /// Whether this run checks what the other one did: the same program, and one of them on all or
+    /// part of what the other ran on.
     pub(super) fn repeats(&self, other: &Self) -> bool {
         self.check.repeats(&other.check)
     }
@@ -199,7 +199,8 @@ impl Run {
             || earlier.refusal.is_some() && is_same_program
     }
 
-    /// Whether this run checks what an earlier turn of the session showed as `shown`; if so, whether it passed.
+    /// Whether this run checks what an earlier turn of the session showed as `shown`; if so,
+    /// whether it passed.
     pub(super) fn verdict_on_shown(&self, shown: &str) -> Option<bool> {
         let words: Vec<String> = shown.split_whitespace().map(str::to_owned).collect();
         let earlier = Check::of(&words, purpose(&words));
@@ -240,8 +241,8 @@ impl Run {
     }
 }
 
-/// Whether a run went well. The exit code is trusted unless the shell hid it; then the runner's total
-/// tells, and without one an error that only a failure prints.
+/// Whether a run went well. The exit code is trusted unless the shell hid it; then the runner's
+/// total tells, and without one an error that only a failure prints.
 fn outcome(
     (steps, number): (&[Step], usize),
     purpose: Purpose,
@@ -280,8 +281,8 @@ fn outcome(
     }
 }
 
-/// Whether a line runs the same check several times, one after the other or in a loop. Then neither its exit
-/// code nor the totals it prints tell how the last of them ended.
+/// Whether a line runs the same check several times, one after the other or in a loop. Then neither
+/// its exit code nor the totals it prints tell how the last of them ended.
 fn runs_repeatedly(steps: &[Step], number: usize, purpose: Purpose) -> bool {
     if purpose != Purpose::Test {
         return false;

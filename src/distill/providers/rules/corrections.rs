@@ -137,7 +137,8 @@ fn opening(prompt: &str) -> &str {
     prompt.char_indices().nth(OBJECTION_CHARS_MAX).map_or(prompt, |(end, _)| &prompt[..end])
 }
 
-/// Work of which the commit was reverted: the newest memory that names the commit, if it has no other.
+/// Work of which the commit was reverted: the newest memory that names the commit, if it has no
+/// other.
 fn reverted<'t>(parsed: &ParsedTurn<'t>) -> Option<&'t str> {
     let effects = parsed.evidence.effects();
     let revert = effects.iter().find_map(|effect| effect.split_once("git revert "))?.1;
@@ -158,8 +159,8 @@ fn reverted<'t>(parsed: &ParsedTurn<'t>) -> Option<&'t str> {
 
 /// The memory that the user objects to, or that the assistant takes back in so many words.
 ///
-/// The correction shares rare words with the memory. Without shared words it is about something that
-/// was never remembered.
+/// The correction shares rare words with the memory. Without shared words it is about something
+/// that was never remembered.
 fn taken_back<'t>(parsed: &ParsedTurn<'t>) -> Option<&'t str> {
     let passages =
         || parsed.answer.corrections.denials().chain(parsed.remarks.corrections.denials());
@@ -192,7 +193,8 @@ fn taken_back<'t>(parsed: &ParsedTurn<'t>) -> Option<&'t str> {
     ranked.max_by_key(|(score, _)| *score).map(|(_, title)| title)
 }
 
-/// What was said to be mended last, and fails still: the user reports it, and this turn finds another cause.
+/// What was said to be mended last, and fails still: the user reports it, and this turn finds
+/// another cause.
 fn not_mended<'t>(parsed: &ParsedTurn<'t>) -> Vec<&'t str> {
     let finds = parsed.evidence.has_work()
         && (!parsed.remarks.reasons.is_empty() || !parsed.answer.learned.is_empty());

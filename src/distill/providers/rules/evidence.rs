@@ -224,8 +224,8 @@ impl Evidence {
         found
     }
 
-    /// Commands that were refused, each with the one that did the same soon after, nothing being edited or
-    /// installed between.
+    /// Commands that were refused, each with the one that did the same soon after, nothing being
+    /// edited or installed between.
     pub(super) fn detours(&self) -> Vec<Detour<'_>> {
         let mut found: Vec<Detour<'_>> = Vec::new();
         for (number, wrong) in self.runs.iter().enumerate() {
@@ -346,8 +346,8 @@ fn is_for_once(run: &Run) -> bool {
     holds(&place, "/tmp/|/temp/|$tmp|$temp|scratch|command -v| --version")
 }
 
-/// Whether two commands of one program have the same subcommand: `git commit` is not how to `git add`. The refused one may
-/// have none that exists.
+/// Whether two commands of one program have the same subcommand: `git commit` is not how to `git
+/// add`. The refused one may have none that exists.
 fn is_same_task(wrong: &Run, why: &str, right: &Run) -> bool {
     let unknown =
         "unrecognized subcommand|unknown command|no such command|missing script|script not found";

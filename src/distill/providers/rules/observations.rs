@@ -136,8 +136,8 @@ pub(super) fn objection(parsed: &ParsedTurn<'_>, mode: &Mode) -> Option<Observat
     })
 }
 
-/// Statements about the changed files: in the assistant's words where it named the file, else from the
-/// difference. Then what else it listed.
+/// Statements about the changed files: in the assistant's words where it named the file, else from
+/// the difference. Then what else it listed.
 pub(super) fn file_facts(parsed: &ParsedTurn<'_>) -> Vec<String> {
     let mut files: Vec<&FileChange> = parsed.evidence.files.iter().collect();
     files.sort_by_key(|file| match file.class() {
@@ -167,8 +167,9 @@ fn failed_before(fix: &Fix<'_>) -> String {
     format!("{} failed: {}", code(&fix.before.shown), clip(essence, 140))
 }
 
-/// Things that broke and were mended while something else was done. Neither errors of compilers and linters, nor tests that
-/// were edited until they passed, nor what a restructuring breaks is worth a line of its own: all are part of writing code.
+/// Things that broke and were mended while something else was done. Neither errors of compilers and
+/// linters, nor tests that were edited until they passed, nor what a restructuring breaks is worth
+/// a line of its own: all are part of writing code.
 fn fixes_on_the_way<'s>(
     parsed: &'s ParsedTurn<'_>,
     kind: Kind,
@@ -286,7 +287,8 @@ fn user_rule(parsed: &ParsedTurn<'_>) -> Option<Observation> {
     })
 }
 
-/// Choices of the user: in forms, among options, in the prompt. What was chosen comes first in the title.
+/// Choices of the user: in forms, among options, in the prompt. What was chosen comes first in the
+/// title.
 fn user_decisions<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observation> + 's {
     let decision = |title: String, how: &str, text: String| Observation {
         narrative: if same(&title, &text) { String::new() } else { text },
@@ -396,8 +398,8 @@ fn concepts(kind: Kind, has_lesson: bool) -> Vec<String> {
     concepts.into_iter().map(str::to_owned).collect()
 }
 
-/// Why it matters: the cause found, else the request, if the title does not say it already. A question
-/// states nothing, and is remembered as prompt: the row has the answer.
+/// Why it matters: the cause found, else the request, if the title does not say it already. A
+/// question states nothing, and is remembered as prompt: the row has the answer.
 fn subtitle(parsed: &ParsedTurn<'_>, cause: Option<&str>, title: &str) -> String {
     let request = parsed.prompt.request.as_str();
     let is_told = request.is_empty() || same(request, title) || request.ends_with(['?', '？']);

@@ -13,8 +13,8 @@ const REQUEST_CHARS_MAX: usize = 400;
 /// A prompt, read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Prompt {
-    /// In the user's words, without code and courtesies. A short answer keeps its question. Empty if the
-    /// user typed nothing.
+    /// In the user's words, without code and courtesies. A short answer keeps its question. Empty
+    /// if the user typed nothing.
     pub(super) request: String,
     /// The request as a title, if it begins with a task or with a plan.
     pub(super) title: Option<String>,
@@ -96,8 +96,8 @@ fn plan(prompt: &str) -> Option<Prompt> {
     })
 }
 
-/// What the user typed before pasting a text: `It reports this:`, and then paragraphs or tables of somebody
-/// else. A list after such a line is the user's own.
+/// What the user typed before pasting a text: `It reports this:`, and then paragraphs or tables of
+/// somebody else. A list after such a line is the user's own.
 fn without_pasted(blocks: &[Block]) -> String {
     let announces = " this | this ? | following | reports | reported | says | said | got | error | message | output | reply | answer | \
          response | log | mail | email | complaint | complain | below | see | es | das | ceci | это | вот | сообщение | ошибка | şu | \

@@ -18,9 +18,9 @@ const FINDING_SCORE_MIN: i32 = -2;
 /// Shared words that still add points.
 const SHARED_MAX: i32 = 3;
 
-/// The title for changes: a good commit subject, else the best statement of the answer, else the request,
-/// else the changes themselves. Changed files follow in brackets. A commit that is amended keeps
-/// its subject, which then says nothing of what this turn changed.
+/// The title for changes: a good commit subject, else the best statement of the answer, else the
+/// request, else the changes themselves. Changed files follow in brackets. A commit that is amended
+/// keeps its subject, which then says nothing of what this turn changed.
 pub(super) fn of_work(turn: &ParsedTurn<'_>) -> String {
     let is_known = |subject: &String| turn.earlier.iter().any(|row| row.title.starts_with(subject));
     let subject = turn.evidence.commits().into_iter().rev().find_map(commit_title);

@@ -1,7 +1,7 @@
 //! Rules of the user: what the user wants, forbids or corrects, in the user's own words.
 //!
-//! A rule is an address to the assistant or a demand on the result. A keyword such as "never" is not
-//! enough: "The callback never fires" reports a fault.
+//! A rule is an address to the assistant or a demand on the result. A keyword such as "never" is
+//! not enough: "The callback never fires" reports a fault.
 
 use super::markdown::sentences;
 use super::prompt::begins_with_a_task;
@@ -234,8 +234,9 @@ fn is_wish(text: &str) -> bool {
     holds(text, WISHES) || wanted.any(|what| !begins(what, " to | you "))
 }
 
-/// Whether a rule is about how to work, and so holds again: what is always or never done, what the user forbids, what
-/// the user had to complain about. A wish for one result is fulfilled once: "The total should be bold".
+/// Whether a rule is about how to work, and so holds again: what is always or never done, what the
+/// user forbids, what the user had to complain about. A wish for one result is fulfilled once: "The
+/// total should be bold".
 pub(super) fn is_lasting(rule: &str) -> bool {
     let lower = rule.to_lowercase().replace('’', "'");
     let text = padded(&lower);
