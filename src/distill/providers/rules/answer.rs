@@ -182,11 +182,11 @@ impl Reader {
         if words(sentence) < 2 || is_courtesy(sentence) {
             return;
         }
-        let statement = statement(sentence);
         if about == Section::Next || is_next(sentence) {
-            add(&mut answer.next, statement, LIST_MAX);
+            add(&mut answer.next, statement(without_next_label(sentence)), LIST_MAX);
             return;
         }
+        let statement = statement(sentence);
         if answer.headline.is_none() && words(&statement) >= 4 {
             answer.headline = Some(statement.clone());
         }
@@ -335,13 +335,27 @@ fn introduces_next(text: &str) -> bool {
 
 fn is_next(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
-    let starts = "next|todo|to do:|remaining|still |you'll need|you will need|you may want|\
+    let starts = "next |next:|next,|todo |todo:|to do:|remaining|still |you'll need|you will need|you may want|\
         you might want|you should|you can now|follow-up|i haven't|i have not|i didn't|\
         i did not|not yet|make sure to|don't forget|remember to|als nächstes|il reste|queda |\
         falta ";
     let within =
         "remains to|still needs|still need to|left to do|not yet |is left for|follow-up pr";
     begins(&lower, starts) || holds(&lower, within)
+}
+
+/// A step without a label such as `Next:`, because what lists the steps has a heading.
+fn without_next_label(step: &str) -> &str {
+    let labels =
+        "next|next up|next step|next steps|todo|to do|follow-up|follow-ups|remaining|still open";
+    match step.split_once(':') {
+        Some((label, rest))
+            if is_among(&label.trim().to_lowercase(), labels) && !rest.trim().is_empty() =>
+        {
+            rest.trim()
+        }
+        _ => step,
+    }
 }
 
 fn is_lesson(lower: &str) -> bool {
@@ -368,6 +382,19 @@ fn statement(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_step_does_not_repeat_the_label_before_it() {
+        for (step, kept) in [
+            ("Next: write the migration.", "Write the migration."),
+            ("TODO: rename the table.", "Rename the table."),
+            ("Next I would add tests.", "Next I would add tests."),
+        ] {
+            let answer = Answer::of(&format!("I fixed the login redirect. {step}"));
+            assert_eq!(answer.next, [kept], "{step}");
+        }
+        assert!(Answer::of("Next.js renders the page on the server now.").next.is_empty());
+    }
 
     #[test]
     fn a_message_is_sorted_by_what_it_is_about() {
