@@ -150,9 +150,9 @@ impl From<claude_mem_log::Error> for Failure {
             E::Full { .. } => failure
                 .meaning("nothing more can be recorded")
                 .remedy("free disk space, or set `CLAUDE_MEM_DATA_DIR` to a larger disk"),
-            E::NotWritable { .. } => {
-                failure.remedy("see who owns the data directory with `claude-mem status`")
-            }
+            E::NotWritable { .. } => failure
+                .meaning("nothing can be recorded")
+                .remedy("see what is wrong with `claude-mem doctor`"),
             E::NewerFormat { .. } => {
                 failure.meaning("nothing was changed").remedy("use a newer version of claude-mem")
             }
