@@ -71,7 +71,7 @@ fn the_same_repository_is_one_project_in_all_clients_and_each_row_names_its_clie
     let one = sandbox.run(&["search", "otter"]).ok();
     assert!(!one.contains("  codex"), "one client needs no column: {one}");
     let hit = search(&["otter", "--kind", "observation"])[0]["id"].as_str().unwrap().to_owned();
-    assert!(sandbox.run(&["show", &hit]).ok().contains("  in codex"));
+    assert!(sandbox.run(&["show", &hit]).ok().contains(", in codex"));
     assert!(sandbox.run(&["show", "--json", &hit]).ok().contains("\"client\":\"codex\""));
     let timeline = sandbox.run(&["timeline", &hit]).ok();
     assert!(timeline.contains("  codex ") && timeline.contains("  qwen "), "{timeline}");

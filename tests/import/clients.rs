@@ -435,7 +435,7 @@ fn notes_of_claude_code_are_imported_marked_renewed_and_not_given_back_to_it() {
     let hit: Value = serde_json::from_str(hit).unwrap();
     assert_eq!(hit["title"], "Where the walrus listens");
     let shown = sandbox.run(&["show", hit["id"].as_str().unwrap()]).ok();
-    assert!(shown.contains("\nauto-memory "), "{shown}");
+    assert!(shown.contains("\nauto-memory\n"), "{shown}");
     let start = |client: &str| {
         let payload = json!({"session_id": "new", "hook_event_name": "SessionStart", "cwd": cwd,
             "source": "startup"});
