@@ -30,12 +30,25 @@ await open(async (stage) => {
 
   await press("/");
   assert.equal(await page.evaluate(() => document.activeElement.id), "query");
+  // Results by meaning are asked for after a pause. Here they arrive when a row has the focus.
+  const byMeaning = (url) => url.pathname === "/api/search" && url.searchParams.get("typing") !== "true";
+  let arrive;
+  const arrived = new Promise((done) => (arrive = done));
+  await page.route(byMeaning, (route) => arrived.then(() => route.continue()));
+  const asked = page.waitForRequest((request) => byMeaning(new URL(request.url())));
   await page.keyboard.type("vacuum");
   await sees(page.locator(".row").first(), "VACUUM FULL");
+  await asked;
   // Letters that are typed are no commands.
   assert.equal(await page.getByRole("searchbox").inputValue(), "vacuum");
   await press("Enter");
-  assert.ok(await focused());
+  const row = await page.evaluateHandle(() => document.activeElement);
+  const name = await focused();
+  assert.ok(name);
+  arrive();
+  await page.waitForFunction((before) => !before.isConnected, row);
+  assert.equal(await focused(), name);
+  await page.unroute(byMeaning);
   await press("Enter");
   await sees(page.locator("h1"), "VACUUM FULL");
 

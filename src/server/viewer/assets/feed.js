@@ -135,8 +135,10 @@ class Feed {
     this.#tell(first, isFound);
     if (!this.isKept) {
       this.rows = rows;
+      const focused = this.list.contains(document.activeElement) && document.activeElement.closest("[data-row]");
       fill(this.list, rows.size ? rows.element : this.#nothing(first));
       this.preview.first();
+      if (focused) this.#focus(focused.dataset.row);
     }
     this.next = first.next;
     // What happened while it was asked for may be in the answer or not.
@@ -153,6 +155,12 @@ class Feed {
   /** After a pause in typing: the same by words and meaning, unless one is already among the results. */
   #settle(query) {
     if (document.activeElement?.id === "query") this.show(query, false).catch(() => {});
+  }
+
+  /** Focuses a row again, or the first one: results that arrive late replace the rows. */
+  #focus(name) {
+    const row = this.list.querySelector(`[data-row="${CSS.escape(name)}"]`) ?? this.list.querySelector("[data-row]");
+    row?.focus({ preventScroll: true });
   }
 
   /** The first results. */
