@@ -7,10 +7,6 @@ const WINDOWS_MAX: usize = 3;
 /// The parts of a long text that get vectors of their own: at most 3 windows of at most 160 words,
 /// each beginning with the last 40 words of the one before. A text without words has none.
 pub fn windows(text: &str) -> Vec<&str> {
-    // A word and the space behind it take two bytes at least.
-    if text.len() < 2 * WORDS {
-        return Some(text.trim()).filter(|text| !text.is_empty()).into_iter().collect();
-    }
     let read_max = WORDS + (WINDOWS_MAX - 1) * (WORDS - OVERLAP);
     let words: Vec<&str> = text.split_whitespace().take(read_max).collect();
     let start = |word: &str| word.as_ptr().addr() - text.as_ptr().addr();

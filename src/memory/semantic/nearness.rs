@@ -5,7 +5,6 @@
 
 use std::{
     cell::{OnceCell, RefCell},
-    collections::HashMap,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     thread::{self, ScopedJoinHandle},
@@ -21,7 +20,7 @@ use claude_mem_projections::{
     Error, Store,
     search::{Kind, Meaning, MemoryId},
 };
-use claude_mem_vectors::{Digest, MemoryKey, Scan, Vectors, file};
+use claude_mem_vectors::{MemoryKey, Scan, Vectors, file};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -91,7 +90,6 @@ pub(crate) fn with_meaning<T>(
             model,
             store,
             vectors: &vectors,
-            digests: RefCell::default(),
             embedding: RefCell::new(embedding),
             embedded: of_endpoint.map_or_else(OnceCell::new, |embedded| Some(embedded).into()),
         };
@@ -176,8 +174,6 @@ struct QueryMeaning<'scope, 'a> {
     model: &'static EmbeddingModel,
     store: &'a Store,
     vectors: &'a Vectors,
-    /// The digests of memories whose cosines are needed next.
-    digests: RefCell<HashMap<MemoryId, Vec<Digest>>>,
     embedding: RefCell<Option<ScopedJoinHandle<'scope, Result<Embedded<'a>, Failure>>>>,
     embedded: OnceCell<Option<Embedded<'a>>>,
 }
@@ -206,14 +202,6 @@ impl Meaning for QueryMeaning<'_, '_> {
             .collect()
     }
 
-    fn prepare(&self, memories: &mut dyn Iterator<Item = MemoryId>) -> Result<(), Error> {
-        let mut digests = self.digests.borrow_mut();
-        for memory in memories.filter(|memory| self.vectors.has(key(*memory))) {
-            digests.insert(memory, current_digests(self.model, self.store, memory)?);
-        }
-        Ok(())
-    }
-
     fn cosine(&self, memory: MemoryId) -> Result<Option<f64>, Error> {
         let Some(embedded) = self.embedded() else { return Ok(None) };
         let found = embedded.scan.digests(key(memory));
@@ -221,11 +209,7 @@ impl Meaning for QueryMeaning<'_, '_> {
             return Ok(None);
         }
         // A vector of a text that the memory no longer has does not count.
-        let prepared = self.digests.borrow_mut().remove(&memory);
-        let current = match prepared {
-            Some(current) => current,
-            None => current_digests(self.model, self.store, memory)?,
-        };
+        let current = current_digests(self.model, self.store, memory)?;
         let cosines = found.into_iter().filter(|(digest, _)| current.contains(digest));
         let best = cosines.map(|(_, cosine)| f64::from(cosine)).reduce(f64::max);
         Ok(best.map(|cosine| embedded.cosine(cosine)))

@@ -43,12 +43,6 @@ pub trait Meaning {
         accept: &mut dyn FnMut(MemoryId) -> bool,
     ) -> Vec<(MemoryId, f64)>;
 
-    /// Looks up what [`cosine`](Self::cosine) needs of memories besides the vector of the query,
-    /// which may not be made yet.
-    fn prepare(&self, _memories: &mut dyn Iterator<Item = MemoryId>) -> Result<()> {
-        Ok(())
-    }
-
     /// The cosine of a memory as it is now; `None` without a vector for it.
     fn cosine(&self, memory: MemoryId) -> Result<Option<f64>>;
 

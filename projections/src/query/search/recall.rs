@@ -147,7 +147,6 @@ impl Store {
         let is_near: Box<dyn Fn(&Score) -> bool> = match meaning {
             None => Box::new(|_| false),
             Some(meaning) => {
-                meaning.prepare(&mut searching.scored.keys().copied())?;
                 let near = searching.near(meaning, &[(kind, filter)].into(), NEAR_ROWS)?;
                 let is_new = |name: &MemoryId| !searching.scored.contains_key(name);
                 let near = near.into_iter().filter(is_new).map(|name| name.id).collect();

@@ -171,7 +171,6 @@ impl Searching<'_> {
         weights: &[Weights],
         found: &mut SearchResults,
     ) -> Result<()> {
-        meaning.prepare(&mut self.scored.keys().copied())?;
         let filters = self.kinds().into_iter().collect();
         let wanted = NEAR_ROWS.max(self.search.offset.saturating_add(self.search.limit));
         let near = self.near(meaning, &filters, wanted)?;
