@@ -25,8 +25,8 @@ pub struct Config {
 #[derive(Debug)]
 pub struct Dir {
     pub variable: Option<&'static str>,
-    /// Below the home directory. What is below `.config` or `.local/share` there follows `XDG_CONFIG_HOME` and
-    /// `XDG_DATA_HOME`.
+    /// Below the home directory. What is below `.config` or `.local/share` there follows
+    /// `XDG_CONFIG_HOME` and `XDG_DATA_HOME`.
     pub default: &'static str,
 }
 
