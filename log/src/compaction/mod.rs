@@ -66,8 +66,7 @@ pub struct Head {
 
 /// Decides what happens to records.
 pub trait CompactionPolicy {
-    /// Whether the fate may be anything but [`RecordAction::Keep`]. Only then is the payload
-    /// decompressed.
+    /// Returns false if the record is certainly kept. Its payload is then not decompressed.
     fn concerns(&mut self, head: &Head) -> bool;
 
     /// The fate of a record for which `concerns` returned true.

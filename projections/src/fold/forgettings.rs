@@ -106,8 +106,8 @@ struct Forgetting<'a> {
 /// The host of the forgetting at `?1`.
 const HOST: &str = "(select host from forgettings where seq = ?1)";
 
-/// Whether a row of `events` or of memories precedes the forgetting at `?1` with the id `?2`. Rows
-/// of the same log compare by place; those of other logs by id, which starts with the time.
+/// SQL condition: the row is older than the forgetting at `?1` with the id `?2`. Rows of the same
+/// log compare by position; those of other logs by id, which starts with the time.
 fn is_before() -> String {
     format!("iif(host = {HOST}, seq < ?1, event < ?2)")
 }

@@ -120,8 +120,7 @@ impl Store {
         Ok(Seq::from_raw(position(&self.connection, log)? as u64))
     }
 
-    /// Whether the rows were folded by other versions of the projections, or with other observation
-    /// types.
+    /// Compares the versions of the projections and the observation types with those of the rows.
     fn is_outdated(&self) -> Result<bool> {
         let sql = "select kinds from checkpoint";
         let kinds: String = self.connection.query_row(sql, (), |row| row.get(0))?;

@@ -27,8 +27,7 @@ struct FoldedPosition {
 /// A rebuild that was needed because the log's history differs from the database's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryRebuild {
-    /// Whether it is another log, rather than the same one cut short or restored from an older
-    /// copy.
+    /// True for another log; false for the same one, cut short or restored from an older copy.
     pub is_other_log: bool,
     /// When, in microseconds since 1970.
     pub at_us: u64,
@@ -112,7 +111,7 @@ impl Store {
         Ok(false)
     }
 
-    /// Whether the first record after a recorded gap was skipped.
+    /// Detects a skipped record: the first one after a recorded gap.
     fn has_unfolded(&self, log: &Log, number: u8, from: Seq) -> Result<bool> {
         let Some(FoldedPosition { position, .. }) = self.reached(number)? else { return Ok(false) };
         let mut reader = log.read_from(from);
@@ -226,8 +225,8 @@ fn does_history_differ(log: &Log, reached: FoldedPosition) -> Result<bool> {
     Ok(Seq::new(seq.segment(), whole_until) < position)
 }
 
-/// Whether a record begins before this place and ends behind it: the log was cut, and the record
-/// was written after that. Reads the segment up to there.
+/// Detects a record that spans this position: it was written after the log was cut. Reads the
+/// segment up to there.
 fn is_within_record(log: &Log, seq: Seq) -> Result<bool> {
     let mut reader = log.read_from(Seq::new(seq.segment(), 0));
     while let Some(item) = reader.next()? {

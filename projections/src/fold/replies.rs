@@ -18,8 +18,8 @@ const UNREADABLE_MAX: u32 = 3;
 /// Time-outs after which a request is parked: it will time out again, and each time is paid for.
 const TIMEOUTS_MAX: u32 = 5;
 
-/// Whether a request is parked after this failure. Attempt 0 is a failure of the provider, which
-/// parks nothing.
+/// Decides if this failure parks its request. Attempt 0 is a failure of the provider, which parks
+/// nothing.
 pub fn is_parked_after(class: FailureClass, attempt: u32) -> bool {
     let attempts_max = match class {
         FailureClass::Unreadable => UNREADABLE_MAX,

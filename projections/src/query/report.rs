@@ -56,7 +56,7 @@ pub struct ReportToolUse {
     pub seq: Seq,
     /// The tool.
     pub tool: String,
-    /// Whether it failed; an interruption by the user is not a failure.
+    /// False for an interruption by the user.
     pub has_failed: bool,
     /// Files that it wrote.
     pub files_written: Vec<String>,

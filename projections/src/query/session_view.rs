@@ -160,8 +160,8 @@ impl Store {
         Ok(uses.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// What distilling a session has cost, in millionths of a dollar. No response is older than its
-    /// session.
+    /// Cost of distilling a session, in millionths of a dollar. Responses are newer than the start
+    /// of their session.
     pub fn session_cost_micros(&self, session: &SessionView) -> Result<u64> {
         let sql = "select coalesce(sum(cost_micros), 0) from replies
                    where at_us >= ?1 and session = ?2";

@@ -66,8 +66,8 @@ pub(crate) fn judge(
     first(&has_session).or_else(|| first(&has_variable)).unwrap_or(called)
 }
 
-/// Whether the client itself registers a hook of ours, so that the one registered for `called`,
-/// which it runs as well, would record everything twice.
+/// Detects a hook of ours that the client itself registers. It also runs the hook of `called`, which
+/// would record everything twice.
 pub(crate) fn has_own_hooks(
     client: &Client,
     called: &Client,

@@ -48,8 +48,7 @@ pub struct Client {
     pub name: &'static str,
     /// For people: `Claude Code`.
     pub title: &'static str,
-    /// Whether claude-mem was tried with the real client. Otherwise it follows the client's
-    /// documentation.
+    /// True if claude-mem was tried with the real client; false if it follows the documentation.
     pub is_tested: bool,
     pub evidence: Evidence,
     /// Environment variable with the session id, set for hooks and for programs the assistant runs.

@@ -93,7 +93,7 @@ impl Searching<'_> {
     /// The hits in order.
     pub(super) fn hits(&self, query: &Query) -> Result<Vec<TurnHit>> {
         let mut hits = self.by_turn()?;
-        // What a prompt led to may contain a word that the query excludes.
+        // An observation of the turn may contain a word that the query excludes.
         let is_replaced =
             |hit: &&mut TurnHit| hit.best.kind == Kind::Prompt && query.excluded.is_empty();
         for hit in hits.iter_mut().filter(is_replaced) {
