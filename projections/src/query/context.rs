@@ -412,7 +412,7 @@ fn memory(row: &Row<'_>) -> Result<ContextObservation> {
         files,
         is_of_subagent: row.get::<_, Option<String>>(11)?.is_some(),
         is_automated: false,
-        is_pattern: list(row, 8)?.iter().any(|concept| concept == "pattern"),
+        is_pattern: json(row, 8)?.contains("\"pattern\""),
     })
 }
 
@@ -421,6 +421,9 @@ pub(super) fn text(row: &Row<'_>, column: usize) -> Result<String> {
 }
 
 fn list(row: &Row<'_>, column: usize) -> Result<Vec<String>> {
-    let json: Option<String> = row.get(column)?;
-    Ok(json.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default())
+    Ok(serde_json::from_str(json(row, column)?).unwrap_or_default())
+}
+
+fn json<'row>(row: &'row Row<'_>, column: usize) -> Result<&'row str> {
+    Ok(row.get_ref(column)?.as_str_or_null().ok().flatten().unwrap_or_default())
 }

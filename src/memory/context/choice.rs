@@ -1,6 +1,9 @@
 //! Selects the observations for a session's context: the most to know for the fewest letters.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use claude_mem_projections::{ContextObservation, search::Statement};
 
@@ -49,6 +52,8 @@ pub(super) struct Choice<'a> {
     weights: Vec<f64>,
     share_max: usize,
     taken: HashMap<Source, usize>,
+    /// Of the observations that were chosen.
+    statements: HashSet<Statement>,
 }
 
 /// The types of observations that may not fill the page.
@@ -60,8 +65,7 @@ enum Source {
 }
 
 impl<'a> Choice<'a> {
-    /// Of equal observations only the latest can be chosen. Names in `shown` are known already.
-    /// `line` renders an observation.
+    /// Names in `shown` are known already. `line` renders an observation.
     pub(super) fn new(
         observations: impl Iterator<Item = &'a ContextObservation>,
         files: &Files<'_>,
@@ -70,7 +74,7 @@ impl<'a> Choice<'a> {
         shown: &str,
         line: impl Fn(&ContextObservation, FileState) -> String,
     ) -> Self {
-        let observations = without_repeats(observations.collect());
+        let observations: Vec<_> = observations.collect();
         let mut index = NameIndex::default();
         let titles: Vec<Vec<usize>> =
             observations.iter().map(|memory| index.add_title(memory)).collect();
@@ -79,7 +83,7 @@ impl<'a> Choice<'a> {
         }
         let mut weights = index.weights(now_us);
         for name in names(shown) {
-            if let Some(at) = index.places.get(&name) {
+            if let Some(at) = index.places.get(&*name) {
                 weights[*at] = 0.0;
             }
         }
@@ -95,12 +99,24 @@ impl<'a> Choice<'a> {
             weights,
             share_max: (count / SHARE_MAX).max(SHARE_LINES_MIN),
             taken: HashMap::new(),
+            statements: HashSet::new(),
         }
     }
 
     /// Removes and returns the one with the highest value per letter whose line is short enough.
-    /// Names on the page add no value.
+    /// One that repeats an earlier choice is dropped: comparing only what would be shown is cheaper
+    /// than comparing all candidates.
     pub(super) fn take_best(&mut self, units_max: usize) -> Option<ChosenObservation<'a>> {
+        loop {
+            let best = self.remove_best(units_max)?;
+            if statement(best.memory).is_none_or(|text| self.statements.insert(text)) {
+                return Some(best);
+            }
+        }
+    }
+
+    /// Names on the page add no value.
+    fn remove_best(&mut self, units_max: usize) -> Option<ChosenObservation<'a>> {
         let value = |one: &ChosenObservation<'_>| {
             let new: f64 = one.names.iter().map(|name| self.weights[*name]).sum();
             (one.score + NAME_SHARE * new) / (LINE_CHARS + one.line_chars as f64)
@@ -159,7 +175,7 @@ impl NameIndex {
         let mut added = Vec::new();
         for name in title_names(memory) {
             let next = self.places.len();
-            added.push(*self.places.entry(name).or_insert(next));
+            added.push(*self.places.entry(name.into_owned()).or_insert(next));
         }
         added.sort_unstable();
         added.dedup();
@@ -173,7 +189,7 @@ impl NameIndex {
         let Self { places, sessions, last_us } = self;
         let texts = memory.facts.iter().chain([&memory.narrative]);
         let inner = texts.flat_map(|text| names(text));
-        let inner = inner.filter_map(|name| places.get(&name).copied());
+        let inner = inner.filter_map(|name| places.get(&*name).copied());
         for at in title.iter().copied().chain(inner) {
             if !sessions[at].contains(&memory.session) {
                 sessions[at].push(memory.session);
@@ -193,7 +209,7 @@ impl NameIndex {
     }
 }
 
-fn title_names(memory: &ContextObservation) -> impl Iterator<Item = String> {
+fn title_names(memory: &ContextObservation) -> impl Iterator<Item = Cow<'_, str>> {
     let files = memory.files.iter().take(NAMED_FILES_MAX);
     names(&memory.title).chain(files.filter_map(|file| names(file).next()))
 }
@@ -240,21 +256,6 @@ fn state_of_all(memory: &ContextObservation, files: &Files<'_>) -> FileState {
     } else {
         FileState::Unknown
     }
-}
-
-/// The observations without those that a later one says again. They are in the order latest first.
-fn without_repeats(observations: Vec<&ContextObservation>) -> Vec<&ContextObservation> {
-    // Taking a title apart takes longer than this, and most have files of their own.
-    let mut alike: HashMap<(&str, &[String]), usize> = HashMap::new();
-    for memory in &observations {
-        *alike.entry((&memory.kind, &memory.files)).or_default() += 1;
-    }
-    let mut seen = HashSet::new();
-    let is_new = |memory: &&ContextObservation| {
-        alike.get(&(memory.kind.as_str(), memory.files.as_slice())) == Some(&1)
-            || statement(memory).is_none_or(|text| seen.insert(text))
-    };
-    observations.into_iter().filter(is_new).collect()
 }
 
 /// What an observation says; `None` without a title. Those that say the same share one line.

@@ -1,8 +1,10 @@
 //! Names in a text: files, identifiers, addresses, numbers. What a session looks for is mostly one
 //! of them.
 
+use std::borrow::Cow;
+
 /// The names in a text, in lower case. A path is named by its last part.
-pub(super) fn names(text: &str) -> impl Iterator<Item = String> {
+pub(super) fn names(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
     text.split(is_between).filter_map(name)
 }
 
@@ -15,7 +17,7 @@ fn is_between(letter: char) -> bool {
 }
 
 /// The name that a word is: something a person would not write in plain prose.
-fn name(word: &str) -> Option<String> {
+fn name(word: &str) -> Option<Cow<'_, str>> {
     if is_plain(word) {
         return None;
     }
@@ -33,7 +35,10 @@ fn name(word: &str) -> Option<String> {
     let is_capitals = last.len() > 2 && last.chars().all(char::is_uppercase);
     let is_path = last.len() < word.len();
     let is_name = is_path || has_inner_capital || digits > 2 || has_joint || is_capitals;
-    (is_name && last.chars().count() > 2).then(|| last.to_lowercase())
+    (is_name && last.chars().count() > 2).then(|| match last.contains(char::is_uppercase) {
+        true => last.to_lowercase().into(),
+        false => last.into(),
+    })
 }
 
 /// Nearly all words: letters, of which at most the first is a capital.
