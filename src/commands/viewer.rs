@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
@@ -31,9 +31,10 @@ const RESPONSE_MAX: Duration = Duration::from_secs(5);
 /// Open the viewer in your browser
 ///
 /// Opens the feed, a memory (`42`, `S3`, `P9`) or a page: `stats`, `sessions`, `settings`,
-/// `health`. Starts the worker if needed, and opens a link that works once, within a minute. The
-/// browser then has a key that is valid until the worker exits. The link is passed in a file that
-/// only you can read, because other users can see command lines.
+/// `health`. Starts the worker if needed, and opens a link that works once, within a minute. From
+/// then on the browser can open the viewer and its bookmarks by itself, until it does not for 30
+/// days. The link is passed in a file that only you can read, because other users can see command
+/// lines.
 #[derive(Debug, Args)]
 pub(crate) struct Viewer {
     /// A memory, a page, or a path of the viewer [default: the feed]
@@ -42,6 +43,9 @@ pub(crate) struct Viewer {
     /// Print the link instead of opening it
     #[arg(long)]
     print: bool,
+    /// Lock the viewer in all browsers first; restarts the worker
+    #[arg(long)]
+    reset: bool,
 }
 
 impl Viewer {
@@ -50,6 +54,11 @@ impl Viewer {
         let path = self.page.as_deref().map(path).transpose()?.unwrap_or_default();
         let dir = &app.paths.data;
         app.paths.create_data().map_err(|error| Failure::no_directory(dir, &error))?;
+        if self.reset {
+            // Their keys end with the worker, and without the file they get no new ones.
+            client::stop(dir)?;
+            forget_browsers(&app.paths)?;
+        }
         let (Started::New(worker) | Started::InsteadOf(worker, _) | Started::AlreadyThere(worker)) =
             client::ensure(&app.paths.data)?;
         let link = link(&worker)? + &path;
@@ -67,6 +76,18 @@ impl Viewer {
                 app.output.line(link)
             }
         }
+    }
+}
+
+/// Deletes the public keys of all browsers.
+fn forget_browsers(paths: &Paths) -> Result<(), Failure> {
+    let file = paths.viewer_browsers();
+    match fs::remove_file(&file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Failure::new(format!("{} cannot be deleted: {error}", file.display()))
+                .meaning("the browsers in it can still open the viewer"))
+        }
+        _ => Ok(()),
     }
 }
 

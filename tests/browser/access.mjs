@@ -6,6 +6,7 @@ import { assert, open, run, sees, shot } from "./stage.mjs";
 
 const { HOME } = process.env;
 const file = join(HOME, ".claude-mem/viewer.html");
+const presence = () => JSON.parse(readFileSync(join(HOME, ".claude-mem/worker.json")));
 
 await open(async (stage) => {
   const { page, context, origin, link } = stage;
@@ -54,9 +55,35 @@ await open(async (stage) => {
   assert.equal(statSync(file).mode & 0o777, 0o600);
   assert.ok(readFileSync(file, "utf8").includes(`${origin}/open#`));
 
-  // A browser without a key gets access through that file, which is deleted afterwards.
+  // A key that no longer counts is renewed by the browser's signature. The private key cannot be read.
   await page.goto(origin);
-  await page.evaluate(() => localStorage.clear());
+  await page.evaluate(() => localStorage.setItem("claude-mem-key", "of an older worker"));
+  await page.reload();
+  await sees(page.locator("#live"), "Live");
+  const renewed = await page.evaluate(() => localStorage.getItem("claude-mem-key"));
+  assert.match(renewed, /^[0-9a-f]{64}$/);
+  assert.notEqual(renewed, key);
+  const { isReadable, isForged } = await page.evaluate(async () => {
+    const answer = (request) => new Promise((resolve) => (request.onsuccess = () => resolve(request.result)));
+    const keys = async () => (await answer(indexedDB.open("claude-mem"))).transaction("keys", "readwrite").objectStore("keys");
+    const pair = await answer((await keys()).get("browser"));
+    const readings = ["pkcs8", "jwk"].map((form) => crypto.subtle.exportKey(form, pair.privateKey));
+    const isReadable = (await Promise.allSettled(readings)).some(({ status }) => status === "fulfilled");
+    // Another private key with the same public key is not enough.
+    const other = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, false, ["sign"]);
+    await answer((await keys()).put({ ...other, publicKey: pair.publicKey }, "browser"));
+    const { prove } = await import("/assets/browser_key.js");
+    const headers = await prove();
+    const forged = await fetch("/api/viewer/session", { method: "POST", headers });
+    localStorage.clear();
+    return { isReadable, isForged: Boolean(headers["x-claude-mem-signature"]) && forged.status !== 403 };
+  });
+  assert.deepEqual({ isReadable, isForged }, { isReadable: false, isForged: false });
+  await page.reload();
+  await sees(page.locator("#live"), "Locked");
+  await page.evaluate(() => indexedDB.deleteDatabase("claude-mem"));
+
+  // A browser without a key gets access through that file, which is deleted afterwards.
   await page.goto(`file://${file}`);
   await sees(page.locator("#live"), "Live");
   assert.equal(page.url(), `${origin}/`);
@@ -83,5 +110,40 @@ await open(async (stage) => {
   await second.goto(fresh.replace("127.0.0.1", "localhost"));
   await sees(second.locator("main"), "This link has expired");
   assert.notEqual(fresh, link);
+
+  // While no worker runs, another user takes its port. Their page can sign, but for no worker that accepts it.
+  await stage.go("/");
+  await sees(page.locator("#live"), "Live");
+  const { port } = presence();
+  run(["settings", "set", "WORKER_PORT", String(port)]);
+  run(["worker", "stop"]);
+  const squatter = createServer((request, response) => {
+    response.setHeader("content-type", "text/html");
+    response.end("<!doctype html><title>not the viewer</title>");
+  });
+  await new Promise((resolve) => squatter.listen(port, "127.0.0.1", resolve));
+  run(["worker", "start"]);
+  assert.notEqual(presence().port, port);
+  const worker = `http://127.0.0.1:${presence().port}`;
+  const { challenge } = await (await fetch(`${worker}/api/viewer/session`)).json();
+  await stage.go("/stats");
+  assert.equal(await page.title(), "not the viewer");
+  const stolen = await page.evaluate(async (text) => {
+    const answer = (request) => new Promise((resolve) => (request.onsuccess = () => resolve(request.result)));
+    const opened = await answer(indexedDB.open("claude-mem"));
+    const pair = await answer(opened.transaction("keys").objectStore("keys").get("browser"));
+    const hex = (bytes) => Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
+    const bytes = new TextEncoder().encode(text);
+    const signature = await crypto.subtle.sign({ name: "ECDSA", hash: "SHA-256" }, pair.privateKey, bytes);
+    const browser = await crypto.subtle.exportKey("raw", pair.publicKey);
+    return { key: localStorage.getItem("claude-mem-key"), browser: hex(browser), signature: hex(signature) };
+  }, challenge);
+  const signed = { "x-claude-mem-browser": stolen.browser, "x-claude-mem-signature": stolen.signature };
+  const attempts = [
+    fetch(`${worker}/api/stats`, { headers: { authorization: `Bearer ${stolen.key}` } }),
+    fetch(`${worker}/api/viewer/session`, { method: "POST", headers: signed }),
+  ];
+  assert.deepEqual((await Promise.all(attempts)).map(({ status }) => status), [401, 403]);
+  squatter.close();
   stage.troubles.splice(0); // Requests to the other server, and refusals that were to be expected.
 });

@@ -1,5 +1,5 @@
-// The worker is killed: the page shows it, nothing is missing afterwards, and the next worker accepts
-// only known clients.
+// The worker is killed: the page shows it, nothing is missing afterwards, and the next worker accepts only browsers
+// that it knows.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Session, assert, counts, open, run, scene, sees, shot } from "./stage.mjs";
@@ -23,8 +23,19 @@ await open(async (stage) => {
 
   run(["settings", "set", "PROVIDER", "extract"]);
   run(["settings", "set", "WORKER_PORT", String(port)]);
-  const link = run(["viewer", "--print"]).trim();
+  run(["worker", "start"]);
   assert.notEqual(presence().pid, pid);
+  assert.equal(presence().port, port);
+  // The new worker knows this browser: the page continues by itself, and so does a bookmark.
+  await sees(page.locator("#live"), "Live");
+  await sees(page.locator("h1"), "Stats");
+  await stage.go("/m/P1");
+  await sees(page.locator("h1"), "Prompt");
+
+  // Locking all browsers ends that.
+  await stage.go("/stats");
+  await sees(page.locator("h1"), "Stats");
+  const link = run(["viewer", "--print", "--reset"]).trim();
   assert.equal(new URL(link).port, String(port));
   await sees(page.locator("#live"), "Locked");
 

@@ -74,6 +74,11 @@ impl Paths {
         self.data.join("viewer.html")
     }
 
+    /// The public keys of browsers that may open the viewer without a new link.
+    pub fn viewer_browsers(&self) -> PathBuf {
+        self.data.join("browsers.json")
+    }
+
     /// The encryption key of uploads, if any.
     pub fn ship_key(&self) -> PathBuf {
         self.data.join("ship.key")

@@ -21,6 +21,7 @@ mod forgetting;
 mod generations;
 mod health;
 mod ingest;
+mod known_browsers;
 mod legacy_sessions;
 mod memories;
 mod parameters;
@@ -67,7 +68,7 @@ pub(crate) async fn serve(
     shared: Arc<Shared>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let state = AppState::new(shared);
+    let state = AppState::new(shared)?;
     connections::serve(listener, router(&state), shutdown).await
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -62,9 +63,9 @@ struct Answer {
 }
 
 impl AppState {
-    pub(super) fn new(shared: Arc<Shared>) -> Arc<Self> {
-        Arc::new(Self {
-            viewers: ViewerLogin::default(),
+    pub(super) fn new(shared: Arc<Shared>) -> io::Result<Arc<Self>> {
+        Ok(Arc::new(Self {
+            viewers: ViewerLogin::new()?,
             bodies: Semaphore::new(body_limit::UNITS_MAX),
             streams: Arc::new(Semaphore::new(stream::STREAMS_MAX)),
             running: CurrentReplay::default(),
@@ -74,7 +75,7 @@ impl AppState {
             answers: Mutex::default(),
             clients: Mutex::default(),
             shared,
-        })
+        }))
     }
 
     /// Reads from the database.

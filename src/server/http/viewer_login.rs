@@ -4,6 +4,9 @@
 //! keeps its key in storage that belongs to one origin, port included, and sends it as a header.
 //! The link carries its secret in the fragment: no request contains it, so a preview of the link
 //! neither learns it nor uses it up.
+//!
+//! Keys end with the worker. A browser that used a link gets a new one from the next worker by its
+//! signature (`known_browsers.rs`).
 
 use std::{
     fs, io,
@@ -24,6 +27,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     auth::is_same,
     error::{ApiError, ApiResult, Problem},
+    known_browsers,
     state::{AppState, lock},
 };
 use crate::instance::{Presence, secret};
@@ -36,15 +40,32 @@ const LINKS_MAX: usize = 16;
 const KEYS_MAX: usize = 64;
 /// The header with the secret of a link.
 const LINK: &str = "x-claude-mem-link";
+/// The header with the public key of a browser.
+const BROWSER: &str = "x-claude-mem-browser";
+/// The header with a browser's signature of the challenge.
+const SIGNATURE: &str = "x-claude-mem-signature";
 
-/// Unused links, and the keys of browsers that used one. Both are gone when the worker ends.
-#[derive(Debug, Default)]
+/// Unused links, and the keys of browsers that used one. All are gone when the worker ends.
+#[derive(Debug)]
 pub(super) struct ViewerLogin {
     links: Mutex<Vec<(String, Instant)>>,
     keys: Mutex<Vec<String>>,
+    /// What known browsers sign.
+    challenge: String,
+    /// Held while `browsers.json` is changed.
+    browsers: Mutex<()>,
 }
 
 impl ViewerLogin {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self {
+            links: Mutex::default(),
+            keys: Mutex::default(),
+            challenge: secret()?,
+            browsers: Mutex::default(),
+        })
+    }
+
     /// Whether this key is valid.
     pub(super) fn knows(&self, key: &[u8]) -> bool {
         lock(&self.keys).iter().any(|known| is_same(key, known.as_bytes()))
@@ -66,21 +87,22 @@ impl ViewerLogin {
         Ok(link)
     }
 
-    /// Exchanges a link for a key. It works once.
-    fn redeem(&self, link: &[u8], now: Instant) -> io::Result<Option<String>> {
+    /// Uses up a link. It works once.
+    fn redeem(&self, link: &[u8], now: Instant) -> bool {
         let mut links = lock(&self.links);
         let before = links.len();
         links.retain(|(known, until)| *until <= now || !is_same(known.as_bytes(), link));
-        if links.len() == before {
-            return Ok(None);
-        }
+        links.len() < before
+    }
+
+    fn add_key(&self) -> io::Result<String> {
         let key = secret()?;
         let mut keys = lock(&self.keys);
         if keys.len() >= KEYS_MAX {
             keys.remove(0);
         }
         keys.push(key.clone());
-        Ok(Some(key))
+        Ok(key)
     }
 }
 
@@ -93,6 +115,12 @@ struct Link {
     expires_s: u64,
 }
 
+/// What a known browser signs.
+#[derive(Debug, Serialize, ToSchema)]
+struct Challenge {
+    challenge: String,
+}
+
 /// The bearer token of the page.
 #[derive(Debug, Serialize, ToSchema)]
 struct ViewerKey {
@@ -100,7 +128,7 @@ struct ViewerKey {
 }
 
 pub(super) fn open_routes() -> OpenApiRouter<Arc<AppState>> {
-    OpenApiRouter::new().routes(routes!(session))
+    OpenApiRouter::new().routes(routes!(challenge, session))
 }
 
 pub(super) fn closed_routes() -> OpenApiRouter<Arc<AppState>> {
@@ -117,30 +145,58 @@ async fn link(State(state): State<Arc<AppState>>) -> ApiResult<Link> {
     Ok(Json(Link { url, expires_s: LINK_AGE_MAX.as_secs() }))
 }
 
-/// Exchanges the secret of a link, in the header `X-Claude-Mem-Link`, for a key. The page does
-/// this.
+/// Returns the text that a known browser signs. It changes with each start of the worker.
+#[utoipa::path(get, path = "/api/viewer/session", tag = "viewer",
+    responses((status = 200, body = Challenge), (status = "4XX", body = Problem)))]
+async fn challenge(State(state): State<Arc<AppState>>) -> Json<Challenge> {
+    Json(Challenge { challenge: state.viewers.challenge.clone() })
+}
+
+/// Gives the page a key for the secret of a link, in the header `X-Claude-Mem-Link`. A link with a
+/// public key, in `X-Claude-Mem-Browser`, makes the browser known. A known browser gets a key for
+/// its signature of the challenge, in `X-Claude-Mem-Signature`. The page does this.
 #[utoipa::path(post, path = "/api/viewer/session", tag = "viewer",
-    params(("x-claude-mem-link" = String, Header)),
+    params(
+        ("x-claude-mem-link" = Option<String>, Header),
+        ("x-claude-mem-browser" = Option<String>, Header),
+        ("x-claude-mem-signature" = Option<String>, Header)),
     responses((status = 200, body = ViewerKey), (status = "4XX", body = Problem)))]
 async fn session(State(state): State<Arc<AppState>>, headers: HeaderMap) -> ApiResult<ViewerKey> {
     if !is_own_address(headers.get(HOST), &state.shared.presence) {
         return Err(ApiError::forbidden("open the viewer under the address in its link"));
     }
-    let link = headers.get(LINK).map_or(&b""[..], HeaderValue::as_bytes);
-    let key = state.viewers.redeem(link, Instant::now());
-    let key = key.map_err(|error| ApiError::failed(error.to_string()))?;
-    let key = key.ok_or_else(|| {
-        ApiError::forbidden("this link was already used, or has expired")
-            .remedy("create a new one with `claude-mem viewer`")
-    })?;
-    let page = state.shared.paths.viewer_page();
-    // The link in the file that the browser opened is used up now.
-    let removed = move || {
-        let _ = fs::remove_file(page);
-        Ok(())
+    let at = Arc::clone(&state);
+    state.block(move || accept(&at, &headers)).await?;
+    let key = state.viewers.add_key();
+    Ok(Json(ViewerKey { key: key.map_err(|error| ApiError::failed(error.to_string()))? }))
+}
+
+/// Accepts a link, or the signature of a known browser.
+fn accept(state: &AppState, headers: &HeaderMap) -> Result<(), ApiError> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (viewers, address) = (&state.viewers, state.shared.presence.url());
+    let (file, browser) = (state.shared.paths.viewer_browsers(), text(BROWSER));
+    let now_us = state.shared.clock.now().as_microsecond().cast_unsigned();
+    let _changing = lock(&viewers.browsers);
+    let (is_accepted, refusal) = if headers.contains_key(LINK) {
+        let is_valid = viewers.redeem(text(LINK).as_bytes(), Instant::now());
+        if is_valid {
+            // The link in the file that the browser opened is used up now.
+            let _ = fs::remove_file(state.shared.paths.viewer_page());
+            known_browsers::add(&file, browser, &address, now_us);
+        }
+        (is_valid, "this link was already used, or has expired")
+    } else {
+        let proof = (viewers.challenge.as_str(), text(SIGNATURE));
+        let is_known = known_browsers::accept(&file, browser, &address, proof, now_us);
+        (is_known, "this browser is not known")
     };
-    state.block(removed).await?;
-    Ok(Json(ViewerKey { key }))
+    match is_accepted {
+        true => Ok(()),
+        false => {
+            Err(ApiError::forbidden(refusal).remedy("create a new link with `claude-mem viewer`"))
+        }
+    }
 }
 
 /// Whether the page was opened under the address that the worker listens on. Under `localhost` a
@@ -157,29 +213,31 @@ mod tests {
 
     #[test]
     fn a_link_is_exchanged_once_and_only_in_time() {
-        let viewers = ViewerLogin::default();
+        let viewers = ViewerLogin::new().unwrap();
         let now = Instant::now();
         let (first, second) = (viewers.add_link(now).unwrap(), viewers.add_link(now).unwrap());
-        let redeem = |link: &str, now| viewers.redeem(link.as_bytes(), now).unwrap();
-        assert_eq!((redeem("", now), redeem(&first[1..], now)), (None, None));
-        let key = redeem(&first, now).unwrap();
-        assert!(viewers.knows(key.as_bytes()) && !viewers.knows(first.as_bytes()));
-        assert_eq!(redeem(&first, now), None);
-        assert_eq!(redeem(&second, now + LINK_AGE_MAX), None);
+        let redeem = |link: &str, now| viewers.redeem(link.as_bytes(), now);
+        assert!(!redeem("", now) && !redeem(&first[1..], now));
+        assert!(redeem(&first, now) && !redeem(&first, now));
+        assert!(!redeem(&second, now + LINK_AGE_MAX));
+        let key = viewers.add_key().unwrap();
+        assert!(viewers.knows(key.as_bytes()));
+        for other in [&first, &second, &viewers.challenge, ""] {
+            assert!(!viewers.knows(other.as_bytes()));
+        }
     }
 
     #[test]
     fn unused_links_and_old_keys_do_not_pile_up() {
-        let viewers = ViewerLogin::default();
+        let viewers = ViewerLogin::new().unwrap();
         let now = Instant::now();
         let oldest = viewers.add_link(now).unwrap();
         for _ in 0..LINKS_MAX {
             viewers.add_link(now).unwrap();
         }
-        assert_eq!(viewers.redeem(oldest.as_bytes(), now).unwrap(), None);
+        assert!(!viewers.redeem(oldest.as_bytes(), now));
         for _ in 0..2 * KEYS_MAX {
-            let link = viewers.add_link(now).unwrap();
-            viewers.redeem(link.as_bytes(), now).unwrap().unwrap();
+            viewers.add_key().unwrap();
         }
         assert_eq!(lock(&viewers.keys).len(), KEYS_MAX);
         assert!(lock(&viewers.links).len() <= LINKS_MAX);

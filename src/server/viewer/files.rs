@@ -60,9 +60,10 @@ macro_rules! files {
     };
 }
 
-static FILES: [File; 47] = files![
+static FILES: [File; 48] = files![
     "api.js",
     "app.js",
+    "browser_key.js",
     "chart.js",
     "charts.css",
     "context.js",

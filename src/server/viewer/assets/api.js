@@ -1,5 +1,8 @@
 // Requests to the worker. The key is kept in this origin's own storage, which other ports cannot read, and is sent
-// as a header. A cookie would go to every server on this address, also to those of other users.
+// as a header. A cookie would go to every server on this address, also to those of other users. The key ends with the
+// worker; the next one gives a new key to a browser that it knows.
+import { introduce, prove } from "./browser_key.js";
+
 const KEY = "claude-mem-key";
 let key = recall();
 
@@ -28,19 +31,42 @@ export async function enter() {
   const [link, ...rest] = location.hash.slice(1).split("/");
   history.replaceState(null, "", location.pathname);
   if (!link) return undefined;
-  const answer = await fetch("/api/viewer/session", {
-    method: "POST",
-    headers: { "x-claude-mem-link": link },
-    credentials: "omit",
-  }).catch(() => undefined);
-  if (!answer?.ok) return undefined;
+  const isIn = await logIn({ "x-claude-mem-link": link, ...(await introduce()) });
+  return isIn ? inside(`/${rest.join("/")}`) : undefined;
+}
+
+/** Requests a key. Gives whether there is one. */
+async function logIn(headers) {
+  const answer = await fetch("/api/viewer/session", { method: "POST", headers, credentials: "omit" }).catch(() => {});
+  if (!answer?.ok) return false;
   ({ key } = await answer.json());
   try {
     localStorage.setItem(KEY, key);
   } catch {
     // Without storage the key lasts until the page is closed.
   }
-  return inside(`/${rest.join("/")}`);
+  return true;
+}
+
+let renewal;
+/** Gets a key from a worker that was started after this browser became known. Requests share one attempt. */
+function renew() {
+  renewal ??= prove()
+    .then((headers) => headers && logIn(headers))
+    .finally(() => (renewal = undefined));
+  return renewal;
+}
+
+/** Sends a request with the key; with a new key if the worker does not accept this one. */
+async function send(path, options) {
+  const attempt = () =>
+    fetch(path, {
+      ...options,
+      headers: { ...options.headers, ...(key && { authorization: `Bearer ${key}` }) },
+      credentials: "omit",
+    });
+  const answer = await attempt();
+  return answer.status === 401 && (await renew()) ? attempt() : answer;
 }
 
 /** The path, unless a browser would read it as the address of another server. */
@@ -52,8 +78,6 @@ function inside(path) {
     return "/";
   }
 }
-
-const authorization = () => (key ? { authorization: `Bearer ${key}` } : {});
 
 /** What went wrong, in words for a person. */
 export class Refused extends Error {
@@ -95,17 +119,11 @@ function parameters(query) {
 }
 
 async function ask(method, path, body, signal) {
-  const headers = { accept: "application/json", ...authorization() };
+  const headers = { accept: "application/json" };
   if (body !== undefined) headers["content-type"] = "application/json";
   let answer;
   try {
-    answer = await fetch(path, {
-      method,
-      headers,
-      body: body && JSON.stringify(body),
-      signal,
-      credentials: "omit",
-    });
+    answer = await send(path, { method, headers, body: body && JSON.stringify(body), signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     unreachable();
@@ -151,10 +169,9 @@ export function follow(changed, opened) {
     line = mine;
     try {
       // A reconnected stream resumes where it stopped.
-      const answer = await fetch(`/stream${parameters({ lastEventId: last })}`, {
-        headers: { accept: "text/event-stream", ...authorization() },
+      const answer = await send(`/stream${parameters({ lastEventId: last })}`, {
+        headers: { accept: "text/event-stream" },
         signal: mine.signal,
-        credentials: "omit",
         cache: "no-store",
       });
       if (!answer.ok) throw new Refused(answer.status, {});

@@ -141,8 +141,12 @@ function opened(isOpen) {
   showState();
   if (isOpen && !wasAway) return;
   wasAway = !isOpen;
-  // A new worker may be running, which does not know this browser's key.
-  ask().then(() => (isOpen || (state.isLocked && current().isGone)) && current().returned?.());
+  const wasLocked = state.isLocked;
+  // A new worker may be running, which does not know this browser.
+  ask().then(() => {
+    if (!state.isLocked) return isOpen && current().returned?.();
+    return wasLocked || reload();
+  });
 }
 
 /** Requests the health, which also shows whether this browser has a valid key. */

@@ -123,7 +123,7 @@ async function draw(scroll = 0) {
     settle(main);
   } catch (error) {
     if (mine !== turn || error.name === "AbortError") return;
-    shown = { page: error.isGone ? { returned: reload, isGone: true } : {}, path: undefined };
+    shown = { page: error.isGone ? { returned: reload } : {}, path: undefined };
     fill(main, trouble(error));
     document.title = "claude-mem";
   } finally {
@@ -215,7 +215,7 @@ export function trouble(error) {
   if (error.isLocked) {
     return locked(
       "This page is locked",
-      "The worker was started again, or this browser has no access yet. Open the viewer from a terminal:",
+      "This browser has no access, or was not used for 30 days. Open the viewer from a terminal:",
       location.pathname + location.search,
     );
   }
