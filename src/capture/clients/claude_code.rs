@@ -47,12 +47,12 @@ pub static CLAUDE_CODE: Client = Client {
     respond,
     hooks: HOOKS,
     config: Config {
-        dir: Dir { variable: Some(CONFIG_DIR), default: ".claude" },
+        dir: Dir::moved_by(CONFIG_DIR, ".claude"),
         signs: &[],
         hooks: HooksForm::Groups { file: "settings.json", unit: TimeoutUnit::Seconds },
         registered_as: None,
         server: Some(ServerFile {
-            dir: Dir { variable: Some(CONFIG_DIR), default: "" },
+            dir: Dir::moved_by(CONFIG_DIR, ""),
             file: ".claude.json",
             key: "mcpServers",
             form: ServerForm::Plain(&[]),

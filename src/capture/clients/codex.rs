@@ -41,12 +41,12 @@ pub static CODEX: Client = Client {
     respond: |response| respond::nested_as(response, "UserPromptSubmit", "PostToolUse"),
     hooks: HOOKS,
     config: Config {
-        dir: Dir { variable: Some("CODEX_HOME"), default: ".codex" },
+        dir: Dir::moved_by("CODEX_HOME", ".codex"),
         signs: &[],
         hooks: HooksForm::Groups { file: "hooks.json", unit: TimeoutUnit::Seconds },
         registered_as: None,
         server: Some(ServerFile {
-            dir: Dir { variable: Some("CODEX_HOME"), default: ".codex" },
+            dir: Dir::moved_by("CODEX_HOME", ".codex"),
             file: "config.toml",
             key: "mcp_servers",
             form: ServerForm::Toml,
@@ -55,7 +55,7 @@ pub static CODEX: Client = Client {
                 claude-mem, or run `claude-mem install --client codex --trust`.",
     },
     past: Some(PastSessions {
-        dir: Dir { variable: Some("CODEX_HOME"), default: ".codex" },
+        dir: Dir::moved_by("CODEX_HOME", ".codex"),
         place: "sessions",
         form: PastForm::Lines { start: "rollout-", end: ".jsonl" },
         begin,

@@ -3,16 +3,15 @@
 
 use std::path::{Path, PathBuf};
 
-use claude_mem_core::environment::Environment;
+use claude_mem_core::{environment::Environment, os::System};
 
 /// The configuration of a client.
 #[derive(Debug)]
 pub struct Config {
     /// The directory of the hooks.
     pub dir: Dir,
-    /// Paths below the home directory that exist if the client is in use, where `dir` is not
-    /// enough.
-    pub signs: &'static [&'static str],
+    /// Places that exist if the client is in use, where `dir` is not enough.
+    pub signs: &'static [Dir],
     pub hooks: HooksForm,
     /// The client in whose name hooks are registered, if two clients read the same file.
     pub registered_as: Option<&'static str>,
@@ -21,13 +20,14 @@ pub struct Config {
     pub after: &'static str,
 }
 
-/// A directory that a variable can move.
+/// A directory of a client, below the home directory. What is below `.config` or `.local/share`
+/// there follows `XDG_CONFIG_HOME` and `XDG_DATA_HOME`.
 #[derive(Debug)]
 pub struct Dir {
-    pub variable: Option<&'static str>,
-    /// Below the home directory. What is below `.config` or `.local/share` there follows
-    /// `XDG_CONFIG_HOME` and `XDG_DATA_HOME`.
-    pub default: &'static str,
+    variable: Option<&'static str>,
+    default: &'static str,
+    /// `.config` stands for the system's folder for the settings of applications.
+    is_app_data: bool,
 }
 
 /// Variables that move parts of the home directory.
@@ -35,20 +35,52 @@ const XDG: &[(&str, &str)] = &[(".config/", "XDG_CONFIG_HOME"), (".local/share/"
 
 impl Dir {
     pub const fn of_home(default: &'static str) -> Self {
-        Self { variable: None, default }
+        Self { variable: None, default, is_app_data: false }
+    }
+
+    /// A directory that the user can move with a variable.
+    pub const fn moved_by(variable: &'static str, default: &'static str) -> Self {
+        Self { variable: Some(variable), default, is_app_data: false }
+    }
+
+    /// A directory below `.config`, on macOS below `Library/Application Support`, and on Windows
+    /// below `%APPDATA%`: the places of desktop applications.
+    pub const fn of_app_data(default: &'static str) -> Self {
+        Self { variable: None, default, is_app_data: true }
     }
 
     /// `None` if the home directory is unknown.
     pub fn find(&self, environment: &Environment, home: Option<&Path>) -> Option<PathBuf> {
+        self.find_on(System::HERE, environment, home)
+    }
+
+    fn find_on(
+        &self,
+        system: System,
+        environment: &Environment,
+        home: Option<&Path>,
+    ) -> Option<PathBuf> {
         let chosen =
             |name: &str| environment.get(name).filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        let in_home = |place: &str| home.map(|home| home.join(place));
+        let below = self.default.strip_prefix(".config/").filter(|_| self.is_app_data);
+        match (below, system) {
+            (Some(below), System::MacOs) => {
+                return Some(in_home("Library/Application Support")?.join(below));
+            }
+            (Some(below), System::Windows) => {
+                let app_data = chosen("APPDATA").or_else(|| in_home("AppData/Roaming"));
+                return Some(app_data?.join(below));
+            }
+            _ => {}
+        }
         let moved = |(part, name): &(&str, &str)| {
             let below = self.default.strip_prefix(part)?;
             // A relative path counts as none.
             Some(chosen(name).filter(|dir| dir.is_absolute())?.join(below))
         };
-        let default = || home.map(|home| home.join(self.default));
-        self.variable.and_then(chosen).or_else(|| XDG.iter().find_map(moved)).or_else(default)
+        let moved = || XDG.iter().find_map(moved);
+        self.variable.and_then(chosen).or_else(moved).or_else(|| in_home(self.default))
     }
 }
 
@@ -130,8 +162,10 @@ impl Config {
         if self.signs.is_empty() {
             return self.dir.find(environment, home).is_some_and(|dir| dir.is_dir());
         }
-        let place = |sign: &&'static str| Dir::of_home(sign).find(environment, home);
-        self.signs.iter().filter_map(place).any(|place| place.exists())
+        self.signs
+            .iter()
+            .filter_map(|sign| sign.find(environment, home))
+            .any(|place| place.exists())
     }
 
     /// The file with the client's hooks.
@@ -146,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_directory_is_where_its_variable_or_that_of_the_system_says() {
-        let dir = Dir { variable: Some("TOOL_DIR"), default: ".config/tool" };
+        let dir = Dir::moved_by("TOOL_DIR", ".config/tool");
         let home = Some(Path::new("/h"));
         for (variables, expected) in [
             (&[][..], "/h/.config/tool"),
@@ -161,5 +195,27 @@ mod tests {
         let environment = Environment::fixed(&[("XDG_DATA_HOME", "/d")]);
         assert_eq!(Dir::of_home(".local/share/t").find(&environment, None), Some("/d/t".into()));
         assert_eq!(Dir::of_home(".tool").find(&environment, None), None);
+    }
+
+    #[test]
+    fn a_desktop_application_keeps_its_settings_where_its_system_has_them() {
+        let dir = Dir::of_app_data(".config/Tool/User");
+        let home = Some(Path::new("/h"));
+        let moved = &[("XDG_CONFIG_HOME", "/x"), ("APPDATA", "/roaming")][..];
+        for (system, variables, expected) in [
+            (System::Other, &[][..], "/h/.config/Tool/User"),
+            (System::Other, moved, "/x/Tool/User"),
+            (System::MacOs, &[], "/h/Library/Application Support/Tool/User"),
+            (System::MacOs, moved, "/h/Library/Application Support/Tool/User"),
+            (System::Windows, &[], "/h/AppData/Roaming/Tool/User"),
+            (System::Windows, moved, "/roaming/Tool/User"),
+        ] {
+            let environment = Environment::fixed(variables);
+            let found = dir.find_on(system, &environment, home);
+            assert_eq!(found, Some(expected.into()), "{system:?} {variables:?}");
+        }
+        let plain = Dir::of_home(".config/tool");
+        let found = plain.find_on(System::MacOs, &Environment::fixed(&[]), home);
+        assert_eq!(found, Some("/h/.config/tool".into()));
     }
 }

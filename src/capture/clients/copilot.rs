@@ -43,12 +43,12 @@ pub(super) static COPILOT: Client = Client {
     respond: respond::top_level,
     hooks: HOOKS,
     config: Config {
-        dir: Dir { variable: Some("COPILOT_HOME"), default: ".copilot" },
+        dir: Dir::moved_by("COPILOT_HOME", ".copilot"),
         signs: &[],
         hooks: FORM,
         registered_as: None,
         server: Some(ServerFile {
-            dir: Dir { variable: Some("COPILOT_HOME"), default: ".copilot" },
+            dir: Dir::moved_by("COPILOT_HOME", ".copilot"),
             file: "mcp-config.json",
             key: "mcpServers",
             form: ServerForm::Plain(&[("type", Extra::Text("local")), ("tools", Extra::All)]),
@@ -56,7 +56,7 @@ pub(super) static COPILOT: Client = Client {
         after: "",
     },
     past: Some(PastSessions {
-        dir: Dir { variable: Some("COPILOT_HOME"), default: ".copilot" },
+        dir: Dir::moved_by("COPILOT_HOME", ".copilot"),
         place: "session-state",
         form: PastForm::Lines { start: "events", end: ".jsonl" },
         begin,
@@ -83,12 +83,12 @@ pub(super) static VSCODE: Client = Client {
     respond: respond::nested,
     hooks: HOOKS,
     config: Config {
-        dir: Dir { variable: Some("COPILOT_HOME"), default: ".copilot" },
-        signs: &[".vscode", ".config/Code", "Library/Application Support/Code"],
+        dir: Dir::moved_by("COPILOT_HOME", ".copilot"),
+        signs: &[Dir::of_home(".vscode"), Dir::of_app_data(".config/Code")],
         hooks: FORM,
         registered_as: Some("copilot"),
         server: Some(ServerFile {
-            dir: Dir::of_home(".config/Code/User"),
+            dir: Dir::of_app_data(".config/Code/User"),
             file: "mcp.json",
             key: "servers",
             form: ServerForm::Plain(&[("type", Extra::Text("stdio"))]),

@@ -68,7 +68,7 @@ pub(super) static ANTIGRAVITY: Client = Client {
     evidence: Evidence { fields: &[], transcript: &["/antigravity"], variables: &[] },
     config: Config {
         dir: Dir::of_home(".gemini"),
-        signs: &[".gemini/antigravity", ".antigravity"],
+        signs: &[Dir::of_home(".gemini/antigravity"), Dir::of_home(".antigravity")],
         hooks: HooksForm::Groups { file: "settings.json", unit: TimeoutUnit::Milliseconds },
         registered_as: Some("gemini"),
         server: Some(ServerFile {

@@ -30,7 +30,7 @@ pub(super) static OPENCODE: Client = Client {
     tool_prefix: "claude-mem_",
     respond: respond::nested,
     config: Config {
-        dir: Dir { variable: Some("OPENCODE_CONFIG_DIR"), default: ".config/opencode" },
+        dir: Dir::moved_by("OPENCODE_CONFIG_DIR", ".config/opencode"),
         signs: &[],
         hooks: HooksForm::Plugin {
             file: "plugins/claude-mem.js",
@@ -38,7 +38,7 @@ pub(super) static OPENCODE: Client = Client {
         },
         registered_as: None,
         server: Some(ServerFile {
-            dir: Dir { variable: Some("OPENCODE_CONFIG_DIR"), default: ".config/opencode" },
+            dir: Dir::moved_by("OPENCODE_CONFIG_DIR", ".config/opencode"),
             file: "opencode.json",
             key: "mcp",
             form: ServerForm::CommandList,

@@ -17,3 +17,23 @@ pub use root_certs::has_root_certificates;
 pub use unix::*;
 #[cfg(windows)]
 pub use windows::*;
+
+/// Systems that keep files of other programs in different places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum System {
+    MacOs,
+    Windows,
+    /// Linux, and systems like it.
+    Other,
+}
+
+impl System {
+    /// The one that we run on.
+    pub const HERE: Self = if cfg!(target_os = "macos") {
+        Self::MacOs
+    } else if cfg!(windows) {
+        Self::Windows
+    } else {
+        Self::Other
+    };
+}
