@@ -30,6 +30,7 @@ mod first_run;
 mod folders;
 mod full_disk;
 mod google;
+mod hidden_failures;
 mod hooks;
 mod hostile_text;
 mod http;

@@ -10,7 +10,7 @@ use claude_mem_events::{Envelope, Event, PromptSubmitted, SessionStarted, StopSc
 
 use crate::{
     clients::{Client, HookCommand, evidence},
-    incoming::{FileUse, Incoming, IncomingKind, LastMessages, Skip, Stop},
+    incoming::{FileUse, Incoming, IncomingKind, LastMessages, Skip, Stop, ToolUse},
     input::Input,
     occasion::{Occasion, Subject},
     payload::{Malformed, Payload},
@@ -99,9 +99,9 @@ impl Recorder {
                 outcome.kind = Some(incoming.kind());
                 if let Incoming::Stop(stop) = &mut incoming {
                     self.find_transcript(client, &source, stop);
-                    if client.hides_failures {
-                        self.record_hidden_failures(client, &source, stop)?;
-                    }
+                }
+                if client.hides_failures {
+                    self.record_hidden_failures(client, &source, &incoming, &payload)?;
                 }
                 self.capture(source, incoming, payload)?
             }
@@ -163,20 +163,41 @@ impl Recorder {
         stop.transcript = Some(path.into());
     }
 
-    /// Records tools that failed in the turn and that no hook reported. The client's id makes each
-    /// count once, however often the turn stops.
+    /// Records tools that failed before this event and that no hook reported. They come first, so
+    /// that the log has the order of the turn. The client's id makes each count once.
     fn record_hidden_failures(
         &self,
         client: &Client,
         source: &Source<'_>,
-        stop: &Stop<'_>,
+        incoming: &Incoming<'_>,
+        payload: &Payload<'_>,
     ) -> Result<(), Problem> {
-        let (Some(path), Some(read_row), StopScope::Turn) =
-            (&stop.transcript, client.turn_row, stop.scope)
-        else {
+        let (field, prompt_id, agent_id, agent_type) = match incoming {
+            Incoming::ToolUse(used) => {
+                ("transcript_path", &used.prompt_id, &used.agent_id, &used.agent_type)
+            }
+            Incoming::Stop(stop) => {
+                let field = match stop.scope {
+                    StopScope::Turn => "transcript_path",
+                    StopScope::Subagent | StopScope::Compaction => "agent_transcript_path",
+                };
+                (field, &stop.prompt_id, &stop.agent_id, &stop.agent_type)
+            }
+            _ => return Ok(()),
+        };
+        let (Some(path), Some(read_row)) = (payload.peek_text(field), client.turn_row) else {
             return Ok(());
         };
-        for used in transcript::failed_calls(Path::new(&**path), &stop.prompt_id, read_row) {
+        let was_reported = |line: &[u8], tool_use_id: &str| {
+            client.exit_code.is_some_and(|find| find(line, tool_use_id).is_some())
+        };
+        for used in transcript::hidden_failures(Path::new(&*path), read_row, was_reported) {
+            let used = ToolUse {
+                prompt_id: prompt_id.clone(),
+                agent_id: agent_id.clone(),
+                agent_type: agent_type.clone(),
+                ..used
+            };
             let incoming = Incoming::ToolUse(used);
             let captured = self.capture(source.clone(), incoming, Payload::default())?;
             if let Captured::Event { envelope, event } = captured {

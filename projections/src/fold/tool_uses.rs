@@ -21,7 +21,7 @@ impl Projection for ToolUses {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
@@ -32,7 +32,7 @@ impl Projection for ToolUses {
     }
 }
 
-/// Adds a row, unless the tool use is known.
+/// Adds a row, unless the tool use is known. A failure that is reported later replaces a success.
 pub(crate) fn insert(
     rows: &Rows<'_>,
     event: &Recorded,
@@ -84,6 +84,60 @@ pub(crate) fn insert(
     )?;
     if changed == 0 {
         rows.run("update sessions set tool_uses = tool_uses - 1 where id = ?1", [session])?;
+        if used.has_failed {
+            correct(rows, event, used, session)?;
+        }
     }
     Ok(())
+}
+
+/// Some clients report a command before its exit code is known. The event with the code takes the
+/// place of the first one, unless that is distilled.
+fn correct(rows: &Rows<'_>, event: &Recorded, used: &ToolUsed, session: i64) -> Result<()> {
+    let sql = "update tool_uses set seq = ?1, event = ?2, at_us = ?3, has_failed = 1,
+                   is_interrupt = ?4, files_written = null, bytes = ?5
+               where session = ?6 and tool_use_id = ?7 and not has_failed and answered_by is null";
+    let bytes = rows.bytes(used.input.len() + used.output.len() + used.error.len());
+    let (seq, at_us) = (event.seq.raw() as i64, event.at_us() as i64);
+    let values = params![
+        seq,
+        event.id.as_bytes(),
+        at_us,
+        used.is_interrupt,
+        bytes,
+        session,
+        used.tool_use_id
+    ];
+    rows.run(sql, values)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_log::{TestLog, titled};
+
+    #[test]
+    fn a_failure_reported_later_replaces_a_success_until_that_is_distilled() {
+        let used = |id: &str, has_failed| ToolUsed {
+            tool: "Bash".into(),
+            tool_use_id: id.into(),
+            has_failed,
+            ..ToolUsed::default()
+        };
+        let mut scene = TestLog::new();
+        scene.prompt("one");
+        scene.add(used("corrected", false));
+        scene.add(used("corrected", true));
+        scene.add(used("failed", true));
+        scene.add(used("failed", false));
+        let distilled = scene.add(used("distilled", false));
+        scene.reply(&[distilled], &titled("One"));
+        scene.add(used("distilled", true));
+        let store = scene.fold();
+        // The places of the events in the log: the row points to the one that counts.
+        let rows = "select tool_use_id, has_failed, seq & 15 from tool_uses order by seq";
+        assert_eq!(store.dump(rows).unwrap(), "corrected|1|3\nfailed|1|4\ndistilled|0|6\n");
+        assert_eq!(store.dump("select tool_uses from sessions").unwrap(), "3\n");
+    }
 }

@@ -1,9 +1,11 @@
 //! Codex CLI: Claude Code's hooks with a turn id. A call that fails before it runs is reported by
-//! no hook, and a command without its exit code, so both are read from the rollout file.
+//! no hook, and a command without its exit code, so both are read from the rollout file. Up to
+//! version 0.145, the exit code is written after the hook has run.
 
 use std::{borrow::Cow, fmt::Write as _};
 
 use claude_mem_events::StopScope;
+use memchr::memmem;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -126,9 +128,7 @@ impl Row<'_> {
 /// runs.
 fn exit_code(line: &[u8], tool_use_id: &str) -> Option<i64> {
     // Most rows are of other calls, and may be long.
-    if !line.windows(tool_use_id.len()).any(|part| part == tool_use_id.as_bytes()) {
-        return None;
-    }
+    memmem::find(line, tool_use_id.as_bytes())?;
     let row = Row::read(line)?;
     let item = &row.payload["item"];
     (item["id"] == tool_use_id).then(|| item["exit_code"].as_i64()).flatten()
@@ -175,13 +175,26 @@ fn turn_row(line: &[u8]) -> TurnRow {
             let (tool, input) = call(item);
             TurnPart::Called { tool_use_id: id(), tool, input }
         }
-        "function_call_output" | "custom_tool_call_output" => match failure(&item["output"]) {
-            Some(error) => TurnPart::Failed { tool_use_id: id(), error },
-            None => TurnPart::Done { tool_use_id: id(), output: item["output"].to_string() },
+        "function_call_output" | "custom_tool_call_output" => match script_error(&item["output"]) {
+            Some(error) => {
+                let (tool, input) = ("exec".to_owned(), "{}".to_owned());
+                let called = TurnPart::Called { tool_use_id: id(), tool, input };
+                let failed = TurnPart::Failed { tool_use_id: id(), error };
+                return TurnRow::parts(vec![called, failed]);
+            }
+            None => result(id(), &item["output"]),
         },
         _ => return TurnRow::Other,
     };
     TurnRow::parts(vec![part])
+}
+
+/// The result of a call, from the text for the model.
+fn result(tool_use_id: String, output: &Value) -> TurnPart {
+    match failure(output) {
+        Some(error) => TurnPart::Failed { tool_use_id, error },
+        None => TurnPart::Done { tool_use_id, output: output.to_string() },
+    }
 }
 
 /// A call within a script: call and result in one row. Other calls have such a row, too, besides
@@ -189,20 +202,22 @@ fn turn_row(line: &[u8]) -> TurnRow {
 fn nested_call(item: &Value) -> Option<Vec<TurnPart>> {
     let id = item["id"].as_str().filter(|id| id.starts_with("exec-"))?;
     let text = |name: &str| item[name].as_str().unwrap_or_default();
-    let (tool, input, output) = match item["type"].as_str()? {
+    let done =
+        |output: Value| TurnPart::Done { tool_use_id: id.to_owned(), output: output.to_string() };
+    let (tool, input, result) = match item["type"].as_str()? {
         "CommandExecution" => {
             let command = item["command"].as_array()?.last()?;
             let code = item["exit_code"].as_i64().unwrap_or(0);
-            let report = format!("{EXITED}{code}\nOutput:\n{}", text("aggregated_output"));
-            ("Bash".into(), json!({ "command": command }), json!(report))
+            let report = format!("{}{code}\nOutput:\n{}", EXITS[0], text("aggregated_output"));
+            ("Bash".into(), json!({ "command": command }), result(id.to_owned(), &json!(report)))
         }
         "FileChange" => {
             let command = patch_of(item["changes"].as_object()?);
-            ("apply_patch".into(), json!({ "command": command }), json!(text("stdout")))
+            ("apply_patch".into(), json!({ "command": command }), done(json!(text("stdout"))))
         }
         "McpToolCall" => {
             let tool = format!("mcp__{}__{}", text("server"), text("tool"));
-            (tool, item["arguments"].clone(), item["result"].clone())
+            (tool, item["arguments"].clone(), done(item["result"].clone()))
         }
         _ => return None,
     };
@@ -211,8 +226,7 @@ fn nested_call(item: &Value) -> Option<Vec<TurnPart>> {
     tool_use(&mut used);
     let tool_use_id = id.to_owned();
     let (tool, input) = (used.tool.into_owned(), used.input.into_owned());
-    let done = TurnPart::Done { tool_use_id: id.to_owned(), output: output.to_string() };
-    Some(vec![TurnPart::Called { tool_use_id, tool, input }, done])
+    Some(vec![TurnPart::Called { tool_use_id, tool, input }, result])
 }
 
 /// Changes of files as a patch that the model could have written.
@@ -256,17 +270,33 @@ fn begin(row: &Value) -> Option<PastBegin> {
     })
 }
 
-const EXITED: &str = "Process exited with code ";
+/// Before the exit code in the report of a command, by tool.
+const EXITS: [&str; 2] = ["Process exited with code ", "Exit code: "];
 
-/// The transcript has the report that the model gets of a command, with its exit code.
-fn finish(used: &mut ToolUse<'_>) {
-    if used.tool != "Bash" || used.has_failed {
-        return;
+/// The exit code and the output in the report that the model gets of a command. Older versions
+/// write it as JSON. A command that still runs has no code.
+fn report(text: &str) -> Option<(i64, Cow<'_, str>)> {
+    if text.starts_with('{') {
+        let report: Value = serde_json::from_str(text).ok()?;
+        let code = report["metadata"]["exit_code"].as_i64()?;
+        return Some((code, string(&report["output"]).into()));
     }
-    let text = crate::payload::text(&used.output).into_owned();
-    let Some((head, output)) = text.split_once("Output:\n") else { return };
-    let code = head.lines().find_map(|line| line.strip_prefix(EXITED)?.trim().parse().ok());
-    normalize::command_result(used, code.unwrap_or(0), output);
+    let (head, output) = text.split_once("\nOutput:\n")?;
+    let code_in = |line: &str| {
+        let code = EXITS.iter().find_map(|exit| line.strip_prefix(exit))?;
+        code.trim().parse().ok()
+    };
+    Some((head.lines().find_map(code_in).unwrap_or(0), output.into()))
+}
+
+/// Leaves the output of a command in place of the report with it.
+fn finish(used: &mut ToolUse<'_>) {
+    if used.tool == "Bash"
+        && !used.has_failed
+        && let Some((_, output)) = report(&crate::payload::text(&used.output))
+    {
+        used.output = json!(output).to_string().into();
+    }
 }
 
 /// Tool and input of a call, as a hook would report them.
@@ -297,12 +327,133 @@ fn call(item: &Value) -> (String, String) {
     (used.tool.into_owned(), used.input.into_owned())
 }
 
-/// The error of a call that did not run. Results of those that ran have an `Output:` or are JSON,
-/// and a script of several calls reports each by itself.
+/// The error of a call that failed or did not run. Results of those that ran have an `Output:` or
+/// are JSON.
 fn failure(output: &Value) -> Option<String> {
     let text = output.as_str()?;
+    if let Some((exit_code, output)) = report(text) {
+        return (exit_code != 0).then(|| normalize::command_error(exit_code, &output));
+    }
     let has_run = text.trim_start().starts_with(['{', '['])
         || text.lines().any(|line| line == "Output:")
         || text.trim().is_empty();
     (!has_run).then(|| text.to_owned())
+}
+
+/// The error that ended a script. It may be a call that failed before it ran.
+fn script_error(output: &Value) -> Option<String> {
+    let (status, texts) = items(output).split_first()?;
+    status["text"].as_str()?.strip_prefix("Script failed\n")?;
+    let error =
+        texts.iter().rev().find_map(|it| it["text"].as_str()?.strip_prefix(SCRIPT_ERROR))?;
+    Some(error.to_owned())
+}
+
+const SCRIPT_ERROR: &str = "Script error:\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transcript::hidden_failures;
+
+    fn item(payload: Value) -> Value {
+        json!({"type": "response_item", "payload": payload})
+    }
+
+    fn call(id: &str) -> Value {
+        item(json!({"type": "function_call", "name": "exec_command", "call_id": id,
+            "arguments": json!({"cmd": id}).to_string()}))
+    }
+
+    fn output(id: &str, text: &str) -> Value {
+        item(json!({"type": "function_call_output", "call_id": id, "output": text}))
+    }
+
+    fn prompt(text: &str) -> Value {
+        item(json!({"type": "message", "role": "user", "content": [{"text": text}]}))
+    }
+
+    /// The row that newer versions write before the hook runs.
+    fn ended(id: &str, code: i64) -> Value {
+        let item = json!({"type": "CommandExecution", "id": id, "command": ["sh", id],
+            "exit_code": code, "aggregated_output": "out\n"});
+        json!({"type": "event_msg", "payload": {"type": "item_completed", "item": item}})
+    }
+
+    /// Ids and errors of the failures that the next hook records.
+    fn hidden(rows: &[Value]) -> Vec<(String, String)> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
+        std::fs::write(file.path(), lines).unwrap();
+        let was_reported = |line: &[u8], id: &str| exit_code(line, id).is_some();
+        let found = hidden_failures(file.path(), turn_row, was_reported);
+        found.iter().map(|used| (used.tool_use_id.to_string(), used.error.to_string())).collect()
+    }
+
+    fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+        expected.iter().map(|(id, error)| ((*id).to_owned(), (*error).to_owned())).collect()
+    }
+
+    const PASSED: &str = "Chunk ID: 1\nProcess exited with code 0\nOutput:\nout\n";
+    const FAILED: &str = "Chunk ID: 1\nProcess exited with code 3\nOutput:\nout\n";
+
+    #[test]
+    fn failures_since_the_last_reported_call_are_hidden_and_no_others() {
+        let error = "Exit code 3\nout";
+        let none: &[(&str, &str)] = &[];
+        for (rows, expected) in [
+            (vec![prompt("x"), call("a"), output("a", FAILED)], &[("a", error)][..]),
+            // The hook of `b` has found `a`.
+            (vec![call("a"), output("a", FAILED), call("b"), output("b", PASSED), call("c")], none),
+            // No hook ran for `b`, so `a` is not found yet.
+            (
+                vec![call("a"), output("a", FAILED), call("b"), output("b", "no such tool")],
+                &[("a", error), ("b", "no such tool")],
+            ),
+            // At the same time: `b` may have been reported before the result of `a` was written.
+            (
+                vec![call("a"), call("b"), output("a", FAILED), output("b", PASSED), call("c")],
+                &[("a", error)],
+            ),
+            // The hook had the exit code.
+            (vec![call("a"), ended("a", 3), output("a", FAILED), call("b")], none),
+            (vec![ended("exec-1", 3), ended("exec-2", 0)], none),
+            (vec![call("a"), output("a", FAILED), prompt("next"), call("b")], none),
+            (vec![prompt("<private>x</private>"), call("a"), output("a", FAILED)], none),
+        ] {
+            assert_eq!(hidden(&rows), pairs(expected), "{rows:?}");
+        }
+    }
+
+    #[test]
+    fn a_report_of_a_command_has_three_forms() {
+        let json = json!({"output": "out\n", "metadata": {"exit_code": 2}}).to_string();
+        for (text, expected) in [
+            (PASSED, Some((0, "out\n"))),
+            (FAILED, Some((3, "out\n"))),
+            ("Exit code: 1\nWall time: 0 seconds\nOutput:\n", Some((1, ""))),
+            ("Wall time: 1 seconds\nProcess running with session ID 7\nOutput:\n", Some((0, ""))),
+            (json.as_str(), Some((2, "out\n"))),
+            ("{\"content\":[]}", None),
+            ("apply_patch verification failed: no such file", None),
+        ] {
+            let expected = expected.map(|(code, output): (i64, &str)| (code, output.into()));
+            assert_eq!(report(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_script_that_ends_with_an_error_is_a_failed_call() {
+        let script = |status: &str, error: &str| {
+            let texts = [format!("{status}\nWall time 0.1 seconds\nOutput:\n"), error.to_owned()];
+            let texts = texts.map(|text| json!({"type": "input_text", "text": text}));
+            item(json!({"type": "custom_tool_call_output", "call_id": "s", "output": texts}))
+        };
+        let error = "Script error:\napply_patch verification failed: no such file";
+        assert_eq!(
+            hidden(&[script("Script failed", error)]),
+            pairs(&[("s", "apply_patch verification failed: no such file")])
+        );
+        assert_eq!(hidden(&[script("Script completed", error)]), []);
+    }
 }

@@ -87,7 +87,7 @@ fn command_error(text: String) -> String {
     let Some(rest) = text.strip_prefix("Error: Command failed (exit code: ") else { return text };
     let output = rest.split_once(")\n").map(|(_, output)| output).unwrap_or_default();
     let Some((output, code)) = command_output(output) else { return text };
-    format!("Exit code {code}\n{}", output.trim_end())
+    normalize::command_error(code, &output)
 }
 
 /// The blocks of a message that the model has seen, with its speaker.
@@ -139,6 +139,10 @@ fn turn_row(line: &[u8]) -> TurnRow {
                 let error = command_error(error);
                 Some(TurnPart::Failed { tool_use_id: field("tool_use_id"), error })
             }
+            "tool_result" => Some(TurnPart::Done {
+                tool_use_id: field("tool_use_id"),
+                output: block["content"].to_string(),
+            }),
             _ => None,
         }
     };

@@ -72,11 +72,11 @@ pub struct Client {
     pub turn_row: Option<fn(&[u8]) -> TurnRow>,
     /// How long after the stop event the last answer may be missing in the transcript.
     pub transcript_lag: Duration,
-    /// Whether no hook reports tools that fail. They are then read from the transcript at the end
-    /// of a turn, with `turn_row`.
+    /// Whether no hook reports tools that fail. They are then read from the transcript by the next
+    /// hook, with `turn_row`.
     pub hides_failures: bool,
-    /// Finds the exit code of a tool use in a line of the transcript, if the hook does not report
-    /// it.
+    /// Finds the exit code of a tool use in a line of the transcript that is written before the
+    /// hook runs, if the hook does not report it.
     pub exit_code: Option<FindExitCode>,
     /// The client's prefix of our MCP server's tool names; empty if its model sees the bare names.
     pub tool_prefix: &'static str,

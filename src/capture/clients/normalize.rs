@@ -53,7 +53,12 @@ pub(crate) fn command_result(used: &mut ToolUse<'_>, exit_code: i64, output: &st
     }
     used.has_failed = true;
     used.output = Cow::Borrowed("");
-    used.error = format!("Exit code {exit_code}\n{}", output.trim_end()).into();
+    used.error = command_error(exit_code, output).into();
+}
+
+/// The error of a command that failed.
+pub(super) fn command_error(exit_code: i64, output: &str) -> String {
+    format!("Exit code {exit_code}\n{}", output.trim_end())
 }
 
 /// A patch in the form of `apply_patch`. If it concerns one file, the tool use becomes an `Edit` or

@@ -7,7 +7,6 @@
 //! may be used is decided here.
 
 use std::{
-    collections::HashMap,
     fs::{File, OpenOptions},
     io::Read as _,
     path::Path,
@@ -217,34 +216,57 @@ pub(super) fn turn_parts(
     parts
 }
 
-/// The calls of the last turn that failed, as tool uses.
-pub(super) fn failed_calls(
+/// The calls at the end of the last turn that failed and that no hook reported, as tool uses in
+/// their order.
+///
+/// What comes before the last call that a hook reported was found by that hook. Calls of one
+/// message run at the same time, so all results of that call's message are read. A failed call
+/// that `was_reported` by its hook, according to one of its lines, is not hidden.
+pub(super) fn hidden_failures(
     path: &Path,
-    prompt_id: &str,
     read_row: fn(&[u8]) -> TurnRow,
+    was_reported: impl Fn(&[u8], &str) -> bool,
 ) -> Vec<ToolUse<'static>> {
-    let mut calls: HashMap<String, (String, String)> = HashMap::new();
-    let mut failed = Vec::new();
-    for part in turn_parts(path, prompt_id, read_row) {
-        match part {
-            TurnPart::Called { tool_use_id, tool, input } => {
-                calls.insert(tool_use_id, (tool, input));
+    let mut failed: Vec<ToolUse<'static>> = Vec::new();
+    let Some(mut lines) = Lines::open(path) else { return failed };
+    let (mut has_reported, mut is_message_over) = (false, false);
+    'lines: while let Some(line) = lines.next_back() {
+        let parts = match read_row(line) {
+            TurnRow::Parts { parts, .. } => parts,
+            TurnRow::Other => Vec::new(),
+            TurnRow::Stopped => break,
+            TurnRow::Prompt { text, .. } => {
+                if redact_text(&text, Policy::default()).wholly_private {
+                    return Vec::new();
+                }
+                break;
             }
-            TurnPart::Failed { tool_use_id, error } => {
-                let Some((tool, input)) = calls.remove(&tool_use_id) else { continue };
-                failed.push(ToolUse {
-                    tool: tool.into(),
-                    input: input.into(),
+        };
+        for part in parts.into_iter().rev() {
+            match part {
+                TurnPart::Done { .. } | TurnPart::Failed { .. } if is_message_over => break 'lines,
+                TurnPart::Done { .. } => has_reported = true,
+                TurnPart::Failed { tool_use_id, error } => failed.push(ToolUse {
                     error: error.into(),
                     has_failed: true,
                     tool_use_id: tool_use_id.into(),
-                    prompt_id: prompt_id.to_owned().into(),
                     ..ToolUse::default()
-                });
+                }),
+                TurnPart::Called { tool_use_id, tool, input } => {
+                    is_message_over |= has_reported;
+                    if let Some(used) = failed.iter_mut().find(|it| it.tool_use_id == tool_use_id) {
+                        (used.tool, used.input) = (tool.into(), input.into());
+                    }
+                }
+                _ => {}
             }
-            _ => {}
         }
+        let count = failed.len();
+        failed.retain(|used| !was_reported(line, &used.tool_use_id));
+        has_reported |= failed.len() < count;
     }
+    failed.retain(|used| !used.tool.is_empty());
+    failed.reverse();
     failed
 }
 

@@ -37,6 +37,59 @@ pub enum Work<'w> {
     Run { command: &'w str },
 }
 
+/// Codex of this version, with the line that it prints about it.
+pub(super) const fn codex(version: &'static str, prints: &'static str) -> Agent {
+    Agent {
+        name: "codex",
+        // It takes about 440 MB.
+        package: Package {
+            name: "codex",
+            registered_as: "@openai/codex",
+            version,
+            program: "node_modules/.bin/codex",
+            args: &["--version"],
+            prints,
+            needs_newer_node: false,
+        },
+        files: &[(
+            ".codex/config.toml",
+            r#"model = "gpt-5.5" # scripted
+model_provider = "scripted"
+
+[model_providers.scripted]
+name = "scripted"
+base_url = "SERVER/v1"
+env_key = "SCRIPTED_KEY"
+wire_api = "responses"
+request_max_retries = 0
+stream_max_retries = 0
+
+# Older versions add this themselves.
+[projects."PROJECT"]
+trust_level = "trusted"
+"#,
+        )],
+        variables: &[("SCRIPTED_KEY", "none")],
+        arguments: &[
+            "exec",
+            "--json",
+            "--skip-git-repo-check",
+            "--dangerously-bypass-approvals-and-sandbox",
+        ],
+        call: |work, _| match work {
+            Work::Read { file } => ("exec_command", json!({"cmd": format!("cat {file}")})),
+            Work::Edit { file, old, new } => {
+                let (old, new) = (old.replace('\n', "\n-"), new.replace('\n', "\n+"));
+                let patch = format!(
+                    "*** Begin Patch\n*** Update File: {file}\n@@\n-{old}\n+{new}\n*** End Patch\n"
+                );
+                ("apply_patch", Value::String(patch))
+            }
+            Work::Run { command } => ("exec_command", json!({"cmd": command})),
+        },
+    }
+}
+
 /// The agents, in an order in which sessions can follow each other.
 pub static AGENTS: [Agent; 6] = [
     Agent {
@@ -61,51 +114,7 @@ pub static AGENTS: [Agent; 6] = [
             Work::Run { command } => ("Bash", json!({"command": command})),
         },
     },
-    Agent {
-        name: "codex",
-        // It takes about 440 MB.
-        package: Package {
-            name: "codex",
-            registered_as: "@openai/codex",
-            version: "0.166.0",
-            program: "node_modules/.bin/codex",
-            args: &["--version"],
-            prints: "codex-cli 0.166.0",
-            needs_newer_node: false,
-        },
-        files: &[(
-            ".codex/config.toml",
-            r#"model = "gpt-5.5" # scripted
-model_provider = "scripted"
-
-[model_providers.scripted]
-name = "scripted"
-base_url = "SERVER/v1"
-env_key = "SCRIPTED_KEY"
-wire_api = "responses"
-request_max_retries = 0
-stream_max_retries = 0
-"#,
-        )],
-        variables: &[("SCRIPTED_KEY", "none")],
-        arguments: &[
-            "exec",
-            "--json",
-            "--skip-git-repo-check",
-            "--dangerously-bypass-approvals-and-sandbox",
-        ],
-        call: |work, _| match work {
-            Work::Read { file } => ("exec_command", json!({"cmd": format!("cat {file}")})),
-            Work::Edit { file, old, new } => {
-                let (old, new) = (old.replace('\n', "\n-"), new.replace('\n', "\n+"));
-                let patch = format!(
-                    "*** Begin Patch\n*** Update File: {file}\n@@\n-{old}\n+{new}\n*** End Patch\n"
-                );
-                ("apply_patch", Value::String(patch))
-            }
-            Work::Run { command } => ("exec_command", json!({"cmd": command})),
-        },
-    },
+    codex("0.166.0", "codex-cli 0.166.0"),
     Agent {
         name: "gemini",
         package: Package {

@@ -1,14 +1,17 @@
-//! Coding agents that need more than CI has: a newer Node, hundreds of megabytes, or half a minute.
+//! Coding agents that need more than CI has: a newer Node, hundreds of megabytes, or half a minute;
+//! and older versions.
 
 use serde_json::json;
 
 use super::{
-    agents::{Agent, Work},
+    agents::{Agent, Work, codex},
     install::Package,
 };
 
 /// Only agents that run without a window and an account.
-pub static MORE_AGENTS: [Agent; 3] = [
+pub static MORE_AGENTS: [Agent; 4] = [
+    // The last version that writes the exit code of a command after the hook.
+    codex("0.145.0", "codex-cli 0.145.0"),
     Agent {
         name: "kimi",
         package: Package {
