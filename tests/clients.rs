@@ -438,3 +438,40 @@ fn a_file_that_cannot_be_changed_is_left_alone_and_the_others_are_set_up() {
     assert!(sandbox.read(".qwen/settings.json").contains("hook --client qwen"));
     sandbox.run(&["install", "--client", "gemini"]).fails(1);
 }
+
+/// Cursor's stop event has no text: the message before it counts, then the transcript.
+#[test]
+fn the_last_answer_of_cursor_is_kept_until_its_turn_stops() {
+    let sandbox = Sandbox::new();
+    let send = |event: &str, turn: &str, more: Value| {
+        let mut payload = payload(&sandbox, "cursor", event);
+        payload["generation_id"] = json!(turn);
+        payload["transcript_path"] = Value::Null;
+        payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        hook(&sandbox, "cursor", &payload);
+    };
+    let transcript = sandbox.write(
+        "cursor.jsonl",
+        &json!({"role": "assistant", "message": {"content": [{"type": "text", "text": "Whole."}]}})
+            .to_string(),
+    );
+    send("afterAgentResponse", "1", json!({"text": "I look first."}));
+    send("afterAgentResponse", "1", json!({"text": "Done. <private>x</private>"}));
+    send("stop", "1", json!({}));
+    send("afterAgentResponse", "2", json!({"text": "Interrupted."}));
+    send("stop", "3", json!({}));
+    send("beforeSubmitPrompt", "4", json!({"prompt": "<private>hush</private>"}));
+    send("afterAgentResponse", "4", json!({"text": "A secret."}));
+    send("beforeSubmitPrompt", "5", json!({"prompt": "go on"}));
+    send("stop", "4", json!({}));
+    send("afterAgentResponse", "6", json!({"text": "Newer than the transcript."}));
+    send("stop", "6", json!({"transcript_path": transcript}));
+    send("stop", "7", json!({"transcript_path": transcript}));
+    let stops = sandbox.events().into_iter().filter(|event| event["kind"] == "SummaryRequested");
+    let last = |event: Value| event["event"]["last_assistant_message"].as_str().unwrap().to_owned();
+    assert_eq!(
+        stops.map(last).collect::<Vec<_>>(),
+        ["Done. [redacted:private]", "", "", "Newer than the transcript.", "Whole."]
+    );
+    assert_eq!(fs::read_dir(sandbox.data().join("answers")).unwrap().count(), 0);
+}

@@ -72,7 +72,7 @@ impl EventBuilder<'_, '_> {
         match incoming {
             Incoming::SessionStart(start) => Ok(self.session_started(&start).into()),
             Incoming::Prompt(prompt) => self.prompt_submitted(&prompt).map(Event::from),
-            Incoming::FileUse(_) => Err(Skip::NotForUs.into()),
+            Incoming::FileUse(_) | Incoming::Answer(_) => Err(Skip::NotForUs.into()),
             Incoming::ToolUse(tool_use) => Ok(self.tool_used(tool_use)?.into()),
             Incoming::Stop(stop) => Ok(self.summary_requested(stop)?.into()),
             Incoming::SessionEnd(end) => Ok(self.session_ended(&end).into()),

@@ -12,6 +12,8 @@ pub enum IncomingKind {
     /// Not recorded: the client asks for context.
     FileUse,
     ToolUse,
+    /// Not recorded: kept until the turn stops.
+    Answer,
     Stop,
     SessionEnd,
 }
@@ -23,6 +25,7 @@ pub enum Incoming<'a> {
     Prompt(Prompt<'a>),
     FileUse(FileUse<'a>),
     ToolUse(ToolUse<'a>),
+    Answer(Answer<'a>),
     Stop(Stop<'a>),
     SessionEnd(SessionEnd<'a>),
 }
@@ -34,6 +37,7 @@ impl Incoming<'_> {
             Self::Prompt(_) => IncomingKind::Prompt,
             Self::FileUse(_) => IncomingKind::FileUse,
             Self::ToolUse(_) => IncomingKind::ToolUse,
+            Self::Answer(_) => IncomingKind::Answer,
             Self::Stop(_) => IncomingKind::Stop,
             Self::SessionEnd(_) => IncomingKind::SessionEnd,
         }
@@ -83,6 +87,13 @@ pub struct ToolUse<'a> {
     pub duration_ms: Option<u64>,
 }
 
+/// The assistant has said something, which may be its last message of the turn.
+#[derive(Debug, Default)]
+pub struct Answer<'a> {
+    pub text: Cow<'a, str>,
+    pub prompt_id: Cow<'a, str>,
+}
+
 /// The assistant stopped.
 #[derive(Debug, Default)]
 pub struct Stop<'a> {
@@ -106,7 +117,8 @@ pub enum LastMessages<'a> {
         user: Cow<'a, str>,
         assistant: Cow<'a, str>,
     },
-    /// To be read from the end of this transcript, once it is known that the event is recorded.
+    /// To be read from the end of this transcript, once it is known that the event is recorded,
+    /// unless an [`Answer`] of the turn is known.
     InTranscript(Option<Cow<'a, str>>),
     /// Given, but with all texts of the turn, and with white space between and within them. The
     /// last one is as in the transcript.

@@ -19,10 +19,10 @@ mod recorder;
 mod recorder_cache;
 pub mod redaction;
 mod remarks;
+mod session_file;
 mod transcript;
 pub mod transcript_rows;
 mod unreadable;
-mod unused_start;
 
 pub use build_event::{MEDIA, submitter};
 pub use clients::{CLAUDE_CODE, CODEX, Client, ContextMax, HookCommand, Response};
@@ -30,8 +30,8 @@ pub use dropped::Dropped;
 pub use envelope::{bounded, envelope};
 pub use exclusion::excluded_by;
 pub use incoming::{
-    FileUse, Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop,
-    ToolUse,
+    Answer, FileUse, Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip,
+    Stop, ToolUse,
 };
 pub use input::{Input, read as read_input};
 pub use occasion::{Occasion, Subject};
@@ -41,8 +41,8 @@ pub use record_hook::{HookOutcome, SessionBegun};
 pub use recorder::{Access, Captured, Problem, Recorder, Source, is_internal};
 pub use recorder_cache::RecorderCache;
 pub use remarks::{Refusal, Remarks};
+pub use session_file::sweep as sweep_session_files;
 pub use transcript::{Message as TranscriptMessage, Speaker, TurnPart, TurnRow};
-pub use unused_start::sweep as sweep_unused_starts;
 
 /// Our name among Claude Code's plugins, where names that begin with `claude-` are reserved.
 pub const PLUGIN: &str = "mem";

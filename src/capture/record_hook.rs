@@ -8,16 +8,18 @@ use std::{
 
 use claude_mem_events::{Envelope, Event, PromptSubmitted, SessionStarted, StopScope, Submitter};
 
+use claude_mem_privacy::redact_text;
+
 use crate::{
     clients::{Client, HookCommand, evidence},
-    incoming::{FileUse, Incoming, IncomingKind, LastMessages, Skip, Stop, ToolUse},
+    incoming::{Answer, FileUse, Incoming, IncomingKind, LastMessages, Skip, Stop, ToolUse},
     input::Input,
     occasion::{Occasion, Subject},
     payload::{Malformed, Payload},
     recorder::{Access, Admitted, Captured, Problem, Recorder, Source},
+    session_file::SessionFile,
     transcript,
     unreadable::unreadable,
-    unused_start::UnusedStart,
 };
 
 /// The result of a hook.
@@ -95,10 +97,16 @@ impl Recorder {
                 outcome.occasion = self.file_occasion(source, &used);
                 return Ok(());
             }
+            Ok(Some(Incoming::Answer(answer))) => {
+                outcome.kind = Some(IncomingKind::Answer);
+                self.keep_answer(source, &answer);
+                return Ok(());
+            }
             Ok(Some(mut incoming)) => {
                 outcome.kind = Some(incoming.kind());
                 if let Incoming::Stop(stop) = &mut incoming {
                     self.find_transcript(client, &source, stop);
+                    self.find_answer(&source, stop);
                 }
                 if client.hides_failures {
                     self.record_hidden_failures(client, &source, &incoming, &payload)?;
@@ -129,7 +137,7 @@ impl Recorder {
         match event {
             Event::SessionStarted(SessionStarted { source, .. }) => {
                 if client.starts_with_prompt() {
-                    UnusedStart::of(&self.paths.data, &envelope.session).keep(&source);
+                    SessionFile::start(&self.paths.data, &envelope.session).keep(&source);
                 }
                 outcome.begun = Some(SessionBegun { envelope, source });
             }
@@ -137,7 +145,7 @@ impl Recorder {
                 prompt, submitter: Submitter::User, ..
             }) if !prompt.is_empty() => {
                 if client.starts_with_prompt() {
-                    let unused = UnusedStart::of(&self.paths.data, &envelope.session).take();
+                    let unused = SessionFile::start(&self.paths.data, &envelope.session).take();
                     let begun = |source| SessionBegun { envelope: envelope.clone(), source };
                     outcome.begun = unused.map(begun);
                 }
@@ -161,6 +169,30 @@ impl Recorder {
         let path = path.to_string_lossy().into_owned();
         stop.last_messages = LastMessages::InTranscript(Some(path.clone().into()));
         stop.transcript = Some(path.into());
+    }
+
+    /// Keeps what may be the last message of a turn, under the same exclusions as its stop.
+    fn keep_answer(&self, source: Source<'_>, answer: &Answer<'_>) {
+        let file = SessionFile::answer(&self.paths.data, &source.session);
+        let Ok(admitted) = self.admit(source) else { return };
+        if !admitted.turn.is_on() {
+            let text = redact_text(&answer.text, self.policy).text;
+            file.keep(&format!("{}\n{text}", answer.prompt_id));
+        }
+    }
+
+    /// Takes the last message that was kept for this turn. The transcript may not have it yet.
+    fn find_answer(&self, source: &Source<'_>, stop: &mut Stop<'_>) {
+        let is_given = !matches!(stop.last_messages, LastMessages::InTranscript(_));
+        if is_given || stop.scope != StopScope::Turn {
+            return;
+        }
+        let kept = SessionFile::answer(&self.paths.data, &source.session).take();
+        let kept = kept.as_deref().and_then(|kept| kept.split_once('\n'));
+        if let Some((_, text)) = kept.filter(|(prompt_id, _)| *prompt_id == stop.prompt_id) {
+            let (user, assistant) = (Cow::Borrowed(""), text.to_owned().into());
+            stop.last_messages = LastMessages::Given { user, assistant };
+        }
     }
 
     /// Records tools that failed before this event and that no hook reported. They come first, so

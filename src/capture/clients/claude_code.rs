@@ -209,6 +209,8 @@ fn parse_event<'a>(
         }),
         IncomingKind::FileUse => Incoming::FileUse(file_use(payload).ok_or(Skip::NotForUs)?),
         IncomingKind::ToolUse => Incoming::ToolUse(tool_use(payload, name)),
+        // Its stop event has the last message.
+        IncomingKind::Answer => return Err(Skip::NotForUs),
         IncomingKind::Stop => Incoming::Stop(stop(payload, name)),
         IncomingKind::SessionEnd => {
             Incoming::SessionEnd(SessionEnd { reason: payload.text("reason") })

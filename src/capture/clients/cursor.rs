@@ -16,7 +16,8 @@ use super::{
 };
 use crate::{
     incoming::{
-        Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop, ToolUse,
+        Answer, Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop,
+        ToolUse,
     },
     payload::Payload,
     transcript::{Message, Speaker, TurnPart, TurnRow},
@@ -81,6 +82,7 @@ const HOOKS: &[Registration] = &[
     for_event("beforeSubmitPrompt", 5),
     for_event("postToolUse", 5),
     for_event("postToolUseFailure", 5),
+    for_event("afterAgentResponse", 5),
     for_event("stop", 10),
     for_event("subagentStop", 10),
     for_event("sessionEnd", 5),
@@ -131,6 +133,10 @@ fn parse<'a>(payload: &mut Payload<'a>, _: Option<IncomingKind>) -> Result<Incom
             tool_use(&mut used);
             Ok(Incoming::ToolUse(used))
         }
+        // The last one is the last message of the turn.
+        "afterAgentResponse" => {
+            Ok(Incoming::Answer(Answer { text: payload.text("text"), prompt_id: turn }))
+        }
         "stop" => {
             let transcript = payload.peek_text("transcript_path");
             let last = LastMessages::InTranscript(transcript);
@@ -144,8 +150,7 @@ fn parse<'a>(payload: &mut Payload<'a>, _: Option<IncomingKind>) -> Result<Incom
             Ok(Incoming::Stop(Stop { agent_type, prompt_id: turn, ..stop }))
         }
         "sessionEnd" => Ok(Incoming::SessionEnd(SessionEnd { reason: payload.text("reason") })),
-        "afterAgentResponse"
-        | "afterAgentThought"
+        "afterAgentThought"
         | "afterFileEdit"
         | "afterShellExecution"
         | "afterMCPExecution"

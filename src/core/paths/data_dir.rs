@@ -34,6 +34,7 @@ pub const OURS: &[&str] = &[
     "worker.attempts",
     "ask.lock",
     "private",
+    "answers",
     "starts",
     "dropped-events",
     "observer-sessions",

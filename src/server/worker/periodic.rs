@@ -74,7 +74,7 @@ fn sample_queue(shared: &Shared, _: &mut App) -> Result<(), Failure> {
 
 /// Removes markers of private turns whose sessions were killed.
 fn sweep_private_turns(_: &Shared, app: &mut App) -> Result<(), Failure> {
-    claude_mem_capture::sweep_unused_starts(&app.paths.data)
+    claude_mem_capture::sweep_session_files(&app.paths.data)
         .and_then(|()| claude_mem_capture::sweep_private_turns(&app.paths.data))
         .map_err(|error| Failure::new(format!("private/ cannot be read: {error}")))
 }
