@@ -200,3 +200,19 @@ fn status_counts_events() {
     assert_eq!(later["kinds"]["MemoryAdded"], 1);
     assert_eq!(later["today"], today, "a response and a note are not the work of a session");
 }
+
+#[test]
+fn status_shows_a_diagnostic_for_a_day_and_then_only_with_details() {
+    let sandbox = recorded();
+    let line = "2026-03-02T12:00:00.000000Z ERROR [7] the disk was full\n";
+    sandbox.write(".claude-mem/logs/claude-mem.log", line);
+    let status = |arguments: &[&str], now: &str| {
+        sandbox.run_with(arguments, &[("CLAUDE_MEM_NOW", now)], "").ok()
+    };
+    let soon = status(&["status"], "2026-03-03T11:59:00Z");
+    assert!(soon.contains("the disk was full"), "{soon}");
+    let later = status(&["status"], "2026-03-03T12:01:00Z");
+    assert!(!later.contains("diagnostics"), "{later}");
+    let details = status(&["status", "-v"], "2026-03-03T12:01:00Z");
+    assert!(details.contains("the disk was full"), "{details}");
+}

@@ -63,6 +63,24 @@ fn settings_are_listed_by_group_with_their_units() {
 }
 
 #[test]
+fn a_list_without_changes_says_so() {
+    let sandbox = Sandbox::new();
+    // The sandbox itself sets these.
+    let list = |arguments: &[&str]| {
+        let mut command = sandbox.command(arguments);
+        command.env_remove("CLAUDE_MEM_WORKER_AUTOSTART").env_remove("CLAUDE_MEM_SEMANTIC");
+        let output = command.output().unwrap();
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+    };
+    let none = "all settings have their default values\n";
+    assert_eq!(list(&["settings", "--changed"]), ["", none]);
+    assert_eq!(list(&["settings", "--changed", "--json"]), ["", ""]);
+    sandbox.run(&["settings", "set", "sync", "always"]).ok();
+    let [changed, more] = list(&["settings", "--changed"]);
+    assert!(changed.contains("CLAUDE_MEM_SYNC=always") && more.is_empty(), "{changed}{more}");
+}
+
+#[test]
 fn wrong_keys_and_values_are_explained_and_change_nothing() {
     let sandbox = Sandbox::new();
     assert_eq!(

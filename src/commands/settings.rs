@@ -141,6 +141,9 @@ fn list(app: &mut App, is_json: bool, is_changed_only: bool) -> Result<(), Failu
             ));
         }
     }
+    if is_changed_only && !is_json && last.is_none() {
+        app.output.say("all settings have their default values");
+    }
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use std::{
 use clap::Args;
 use claude_mem_log::{Log, Options};
 use count::LogCounts;
+use jiff::{SignedDuration, Timestamp};
 use memory::Memory;
 use serde::Serialize;
 use serde_json::json;
@@ -117,6 +118,9 @@ struct Diagnostics {
     file: PathBuf,
     lines: usize,
     last: Option<String>,
+    /// Whether the last line is from the last day. An older problem has passed, or shows elsewhere.
+    #[serde(skip)]
+    is_recent: bool,
 }
 
 impl Status {
@@ -154,7 +158,7 @@ impl StatusReport {
             memory: Memory::look(app, &log),
             prompt: InstructionsSource::detect(&data_dir),
             worker: worker(app),
-            diagnostics: diagnostics(&data_dir),
+            diagnostics: diagnostics(&data_dir, app.clock.now()),
             data_dir,
             log_dir,
         })
@@ -232,9 +236,12 @@ fn worker(app: &App) -> Worker {
     }
 }
 
-fn diagnostics(data: &Path) -> Diagnostics {
+fn diagnostics(data: &Path, now: Timestamp) -> Diagnostics {
     let file = data.join("logs/claude-mem.log");
     let text = fs::read_to_string(&file).unwrap_or_default();
     let last = text.lines().next_back().map(str::to_owned);
-    Diagnostics { lines: text.lines().count(), last, file }
+    let time = last.as_deref().and_then(|line| line.split(' ').next()?.parse::<Timestamp>().ok());
+    let is_recent =
+        time.is_none_or(|time| now.duration_since(time) < SignedDuration::from_hours(24));
+    Diagnostics { lines: text.lines().count(), last, is_recent, file }
 }

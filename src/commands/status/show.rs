@@ -61,7 +61,9 @@ pub(super) fn page(found: &StatusReport, output: &Output, is_verbose: bool) -> S
     for left in &found.repair.unrepaired {
         page.line("damaged", &output.paint(BAD, left));
     }
-    page.line("diagnostics", &diagnostics(found));
+    if is_verbose || found.diagnostics.is_recent {
+        page.line("diagnostics", &diagnostics(found));
+    }
     page.text
 }
 
