@@ -3,9 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use claude_mem_tools::model::{Answer, Server, Usage};
 use serde_json::{Value, json};
 
-use crate::sandbox::{AtTerminal, Sandbox};
+use crate::{
+    model::{Session, provider, run},
+    sandbox::{AtTerminal, Sandbox},
+};
 
 const PROMPT: &str = "Please find out why the invoice of a customer in another time zone has the date of the \
     previous day, and add a test that fails without the fix, as the nightly export depends on this date.";
@@ -223,6 +227,57 @@ fn a_list_says_the_same_text_once() {
     assert_eq!(found.matches("nightly export").count(), 1, "{found}");
     let narrow = plain(&shown(&sandbox, &["search", "invoice", "--kind", "prompt"], 80));
     assert_eq!(narrow.matches("Please find out").count(), 1, "{narrow}");
+}
+
+#[test]
+fn a_memory_is_shown_with_its_model_cost_and_sources() {
+    let sandbox = Sandbox::new();
+    let mut session = Session::start(&sandbox, "s");
+    session.prompt("find out why invoices have the wrong date");
+    session.tool();
+    session.stop("The date is taken in UTC now.");
+    let server = Server::answering(|_| {
+        let usage = Usage { input: 14_812, output: 1_611, ..Usage::default() };
+        Answer::text(
+            "<observation><type>bugfix</type><title>Dates are taken in UTC</title>\
+             <narrative>The server is in Sydney, and the invoice of a customer in another time \
+             zone had the date of the previous day.</narrative>\
+             <facts><fact>`Invoice::day` takes a `Zoned`</fact></facts></observation>",
+        )
+        .usage(usage)
+    });
+    run(&sandbox, &["distill"], &provider("anthropic", &server.unwrap())).ok();
+    let text = plain(&shown(&sandbox, &["show", "1"], 120));
+    // Times and ids differ in each run.
+    let steady = |line: &str| match line.split(' ').next() {
+        Some("1") => "1  bugfix  TIME  PROJECT".to_owned(),
+        Some("event") => "event ID at PLACE".to_owned(),
+        Some("prompt") => {
+            let words: Vec<&str> = line.split(", ").filter(|word| !word.ends_with(" s")).collect();
+            words.join(", ").replace(words[0], "prompt VERSION")
+        }
+        Some("from") => line.split_whitespace().skip(2).collect::<Vec<_>>().join(" "),
+        _ => line.to_owned(),
+    };
+    // The terminal also shows the answer to a question that was not asked.
+    let lines: Vec<String> = text.lines().skip(1).map(steady).collect();
+    assert_eq!(
+        lines,
+        [
+            "1  bugfix  TIME  PROJECT",
+            "Dates are taken in UTC",
+            "The server is in Sydney, and the invoice of a customer in another time zone had the date of the previous day.",
+            "facts:",
+            "  - `Invoice::day` takes a `Zoned`",
+            "modified:",
+            "  - s-1.rs",
+            "anthropic claude-haiku-4-5, in claude-code",
+            "prompt VERSION, 14,812 tokens in, 1,611 out, $0.02, for 2 memories",
+            "event ID at PLACE",
+            "Write s-1.rs",
+            "SummaryRequested The date is taken in UTC now.",
+        ]
+    );
 }
 
 #[test]

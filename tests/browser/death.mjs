@@ -69,5 +69,8 @@ await open(async (stage) => {
   await sees(page.locator("#live"), "Live");
   await stage.go("/nowhere");
   await sees(page.locator("main"), "Page not found");
+  await shot(page, "not-found");
+  await page.getByRole("link", { name: "Go to the feed" }).click();
+  await sees(rows, "sent without a worker");
   stage.troubles.splice(0); // Errors of the browser while there was no worker, and when it was rejected.
 });

@@ -278,3 +278,20 @@ fn health_tells_memory_active_sessions_and_the_queue_over_time() {
         assert!(status.contains(line), "{status}");
     }
 }
+
+#[test]
+fn an_unknown_address_is_a_page_for_a_browser_and_json_for_a_program() {
+    let site = Site::new();
+    let authority = site.authority();
+    let ask = |method: &str, path: &str, accept: &str| {
+        let headers = [("host", authority.as_str()), ("accept", accept)];
+        let reply = site.raw(method, path, &headers, "");
+        (reply.status, reply.header("content-type").unwrap_or_default().to_owned())
+    };
+    let page = "text/html; charset=utf-8";
+    for path in ["/nowhere", "/m", "/sessions/of/nobody"] {
+        assert_eq!(ask("GET", path, "text/html,*/*;q=0.8"), (404, page.to_owned()), "{path}");
+        assert_eq!(ask("GET", path, "*/*"), (404, "application/json".to_owned()), "{path}");
+    }
+    assert_eq!(ask("POST", "/nowhere", "text/html").1, "application/json");
+}
