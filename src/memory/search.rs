@@ -90,10 +90,10 @@ fn search_words(
     if !request.has_meaning() {
         return search_by(app, store, scope, request.clone(), None);
     }
-    with_meaning(app, store, &request.query, QUERY_WORDS_MAX, |meaning, ranking| {
-        let found = search_by(app, store, scope, request.clone(), meaning)?;
-        Ok(SearchResponse { ranking, ..found })
-    })
+    let (found, ranking) = with_meaning(app, store, &request.query, QUERY_WORDS_MAX, |meaning| {
+        search_by(app, store, scope, request.clone(), meaning)
+    });
+    Ok(SearchResponse { ranking, ..found? })
 }
 
 fn search_by(

@@ -5,20 +5,20 @@
 //! to one *window* of the text of one memory and carries a digest of that text. Deleting the file
 //! costs the time to embed everything again, and nothing else.
 //!
-//! - [`Vectors`] maps the file and finds the nearest memories by comparing the query with every
+//! - [`Vectors`] opens the file and finds the nearest memories by comparing the query with every
 //!   record.
 //! - [`VectorWriter`] adds records and rewrites the file. One process at a time embeds.
 //! - [`erase`] overwrites records of forgotten memories in every file, at once.
 //!
-//! **Mapped, not read.** Segments of the log are read, because a mapping of a truncated file ends
-//! the process. This file is different: reading 40 MB per search would cost twice the search, and
-//! keeping it on the heap would triple the worker. No process of ours ever shortens the file: a
-//! torn end is overwritten, and a rewritten file replaces the old one by rename. For everybody
-//! else, [`Vectors::query`] checks the length before it reads.
+//! **Read, not mapped.** Another program may truncate the file at any time, and reading a mapping
+//! behind the end of its file ends the process. So every search reads the file in pieces of 256 KB,
+//! and a truncated one is an error. No process of ours shortens the file: a torn end is overwritten,
+//! and a rewritten file replaces the old one by rename.
 
 mod dot;
 mod erase;
 pub mod format;
+mod records;
 mod scan;
 #[cfg(test)]
 mod tests;

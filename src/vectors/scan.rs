@@ -1,6 +1,6 @@
 //! The result of comparing one query with all records.
 
-use std::{num::NonZero, thread};
+use std::{io, num::NonZero, panic::resume_unwind, thread};
 
 use crate::{
     Digest, MemoryKey, Vectors, dot,
@@ -28,26 +28,22 @@ pub struct Scan<'a> {
 }
 
 impl Vectors {
-    /// Compares a unit vector with all records.
-    pub fn query(&self, vector: &[f32]) -> Scan<'_> {
-        Scan::new(self, vector, self.is_readable() && vector.len() == self.center.len())
+    /// Compares a unit vector with all records. Fails if the file was truncated since it was opened.
+    pub fn query(&self, vector: &[f32]) -> io::Result<Scan<'_>> {
+        let center = &self.center;
+        let (scale, query) = quantize(vector, center);
+        let constant = product(vector, center) - product(center, center);
+        let cosines = vec![f32::NEG_INFINITY; self.memories.len()];
+        let mut scan = Scan { vectors: self, query, scale, constant, cosines };
+        if vector.len() == center.len() {
+            scan.run()?;
+        }
+        Ok(scan)
     }
 }
 
-impl<'a> Scan<'a> {
-    fn new(vectors: &'a Vectors, vector: &[f32], is_readable: bool) -> Self {
-        let center = &vectors.center;
-        let (scale, query) = quantize(vector, center);
-        let constant = product(vector, center) - product(center, center);
-        let cosines = vec![f32::NEG_INFINITY; vectors.memories.len()];
-        let mut scan = Self { vectors, query, scale, constant, cosines };
-        if is_readable {
-            scan.run();
-        }
-        scan
-    }
-
-    fn run(&mut self) {
+impl Scan<'_> {
+    fn run(&mut self) -> io::Result<()> {
         let vectors = self.vectors;
         let count = vectors.memory_of.len();
         let processors = thread::available_parallelism().map_or(1, NonZero::get);
@@ -56,28 +52,40 @@ impl<'a> Scan<'a> {
         let mut of_records = vec![f32::NEG_INFINITY; count];
         let scan = &*self;
         thread::scope(|scope| {
-            for (part, cosines) in of_records.chunks_mut(part_length).enumerate() {
-                scope.spawn(move || scan.compare(part * part_length, cosines));
-            }
-        });
+            let parts = of_records.chunks_mut(part_length).enumerate();
+            let threads: Vec<_> = parts
+                .map(|(part, cosines)| {
+                    scope.spawn(move || scan.compare(part * part_length, cosines))
+                })
+                .collect();
+            let mut results = threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            results.try_for_each(|result| result)
+        })?;
         for (memory, cosine) in vectors.memory_of.iter().zip(of_records) {
             if *memory != NONE {
                 let best = &mut self.cosines[*memory as usize];
                 *best = best.max(cosine);
             }
         }
+        Ok(())
     }
 
     /// Fills in the cosines of consecutive records.
-    fn compare(&self, first: usize, cosines: &mut [f32]) {
-        let records = || self.vectors.records().skip(first).map(Record::unchecked);
-        let components = records().map(Record::components).take(cosines.len());
-        let mut compared = cosines.iter_mut().zip(records());
-        dot::for_each_product(&self.query, components, |_, product| {
-            if let Some((found, record)) = compared.next() {
-                *found = cosine(record, product, self.scale, self.constant);
-            }
-        });
+    fn compare(&self, first: usize, cosines: &mut [f32]) -> io::Result<()> {
+        let records = &self.vectors.records;
+        let length = records.header.record_bytes();
+        records.each_piece(first..first + cosines.len(), |number, bytes| {
+            let records = || bytes.chunks_exact(length).map(Record::unchecked);
+            let mut compared = cosines[number - first..].iter_mut().zip(records());
+            dot::for_each_product(&self.query, records().map(Record::components), |_, product| {
+                if let Some((found, record)) = compared.next() {
+                    *found = cosine(record, product, self.scale, self.constant);
+                }
+            });
+            Ok(())
+        })
     }
 
     /// The nearest memories and their cosines, nearest first. Equal ones come in the order of their
@@ -124,21 +132,20 @@ impl<'a> Scan<'a> {
 
     /// The digests of a memory's embedded texts, with their cosines. A text that the memory no
     /// longer has must not count.
-    pub fn digests(&self, key: MemoryKey) -> Vec<(Digest, f32)> {
+    pub fn digests(&self, key: MemoryKey) -> io::Result<Vec<(Digest, f32)>> {
         let numbers = match self.cosine(key) {
             Some(_) => self.vectors.records_of(key),
             None => &[],
         };
         let mut found = Vec::with_capacity(numbers.len());
-        for number in numbers {
-            let record = self.vectors.record(*number as usize);
+        self.vectors.records.each(numbers, |record| {
             dot::for_each_product(&self.query, [record.components()].into_iter(), |_, product| {
                 let cosine = cosine(record, product, self.scale, self.constant);
                 found.push((record.digest(), cosine));
             });
-        }
+        })?;
         found.retain(|(_, cosine)| cosine.is_finite());
-        found
+        Ok(found)
     }
 }
 

@@ -1,6 +1,10 @@
 //! Tests of the vector file: writing, erasing, reading.
 
-use std::fs;
+use std::{
+    fs, io,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
 
 use crate::{MemoryKey, Put, VectorWriter, Vectors, Window, digest, erase, format::Record};
 
@@ -35,7 +39,7 @@ impl World {
     fn put(&self, memories: &[(i64, &[&str])]) {
         let mut writer = self.writer();
         for (row, texts) in memories {
-            let known: Vec<_> = writer.vectors().digests(observation(*row)).collect();
+            let known: Vec<_> = writer.vectors().digests(observation(*row)).unwrap();
             let windows: Vec<Window> = texts
                 .iter()
                 .map(|text| {
@@ -81,7 +85,7 @@ fn a_memory_is_as_near_as_its_nearest_window() {
     world.put(&[(5, &["a", "b", "c"]), (4, &["b", "d"]), (9, &["e"])]);
     let vectors = world.reader().unwrap();
     assert_eq!(vectors.len(), 3);
-    let scan = vectors.query(&vector("b"));
+    let scan = vectors.query(&vector("b")).unwrap();
     let best = scan.best(10);
     // Equal ones in the order of their rows.
     assert_eq!(best.iter().map(|(key, _)| key.row).collect::<Vec<_>>(), [4, 5, 9]);
@@ -92,7 +96,7 @@ fn a_memory_is_as_near_as_its_nearest_window() {
     assert_eq!(scan.best_of(5, |key| key.row == 9), best[2..]);
     assert_eq!(scan.cosine(observation(9)), Some(best[2].1));
     assert_eq!(scan.cosine(observation(1)), None);
-    let digests = scan.digests(observation(4));
+    let digests = scan.digests(observation(4)).unwrap();
     assert_eq!(digests[0], (digest(&MODEL, "b"), best[0].1));
     assert_eq!((digests.len(), digests[1].0), (2, digest(&MODEL, "d")));
 }
@@ -107,7 +111,7 @@ fn the_nearest_of_many_are_those_of_a_full_sort() {
         writer.put(observation(row as i64), &[window], || true).unwrap();
     }
     let vectors = world.reader().unwrap();
-    let scan = vectors.query(&vector("text 7"));
+    let scan = vectors.query(&vector("text 7")).unwrap();
     let mut all: Vec<_> = vectors.keys().map(|key| (key, scan.cosine(key).unwrap())).collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     for count in [0, 1, 3, 40, 500, 5000, usize::MAX] {
@@ -127,7 +131,7 @@ fn parts_of_a_large_file_are_compared_side_by_side() {
     }
     let vectors = world.reader().unwrap();
     for (row, window) in [(0, 0), (1, 2999), (2, 1500), (3, 0), (3, 2999)] {
-        let nearest = vectors.query(&vector(&text(row, window))).best(1)[0];
+        let nearest = vectors.query(&vector(&text(row, window))).unwrap().best(1)[0];
         assert_eq!(nearest.0, observation(row));
         assert!((nearest.1 - 1.0).abs() < 0.01, "{nearest:?}");
     }
@@ -141,21 +145,21 @@ fn a_reader_follows_what_is_appended_changed_and_erased() {
     world.put(&[(2, &["b", "c"]), (1, &["a", "new"])]);
     vectors.refresh().unwrap();
     assert_eq!(vectors.len(), 2);
-    assert_eq!(vectors.digests(observation(1)).count(), 2);
+    assert_eq!(vectors.digests(observation(1)).unwrap().len(), 2);
 
     world.put(&[(1, &["new"])]);
     assert_eq!(world.forget(2), 2);
     // Before it looks again, the erased ones are not found either.
-    let scan = vectors.query(&vector("b"));
+    let scan = vectors.query(&vector("b")).unwrap();
     assert_eq!(scan.best(5).iter().map(|(key, _)| key.row).collect::<Vec<_>>(), [1]);
-    assert!(scan.digests(observation(2)).is_empty());
+    assert!(scan.digests(observation(2)).unwrap().is_empty());
     vectors.refresh().unwrap();
     assert_eq!(vectors.keys().collect::<Vec<_>>(), [observation(1)]);
-    assert_eq!(vectors.digests(observation(1)).collect::<Vec<_>>(), [digest(&MODEL, "new")]);
+    assert_eq!(vectors.digests(observation(1)).unwrap(), [digest(&MODEL, "new")]);
 
     fs::remove_dir_all(crate::directory(world.dir.path())).unwrap();
     vectors.refresh().unwrap();
-    assert!(vectors.is_empty() && vectors.query(&vector("new")).best(5).is_empty());
+    assert!(vectors.is_empty() && vectors.query(&vector("new")).unwrap().best(5).is_empty());
     world.put(&[(1, &["new"])]);
     vectors.refresh().unwrap();
     assert_eq!(vectors.len(), 1);
@@ -228,18 +232,80 @@ fn a_file_of_something_else_is_ignored_and_replaced() {
     }
 }
 
+fn truncate(world: &World, records: u64) {
+    let file = fs::File::options().write(true).open(world.path()).unwrap();
+    file.set_len(64 + 424 * records).unwrap();
+}
+
 #[test]
-fn a_truncated_file_under_a_reader_is_no_crash() {
+fn a_truncated_file_is_an_error_until_it_is_read_again() {
     let world = World::new();
     let texts: Vec<String> = (0..100).map(|row| format!("text {row}")).collect();
     for (row, text) in texts.iter().enumerate() {
         world.put(&[(row as i64, &[text.as_str()])]);
     }
     let mut vectors = world.reader().unwrap();
-    fs::File::options().write(true).open(world.path()).unwrap().set_len(64 + 424).unwrap();
-    assert!(vectors.query(&vector("text 50")).best(5).is_empty());
+    let scanned = world.reader().unwrap();
+    let scan = scanned.query(&vector("text 50")).unwrap();
+    truncate(&world, 1);
+    let kinds = [
+        vectors.query(&vector("text 50")).map(|_| ()),
+        vectors.digests(observation(50)).map(|_| ()),
+        vectors.vector(observation(50), &digest(&MODEL, "text 50")).map(|_| ()),
+        vectors.is_vector_of(observation(50), &digest(&MODEL, "text 50"), &[]).map(|_| ()),
+        vectors.sample().map(|_| ()),
+        scan.digests(observation(50)).map(|_| ()),
+    ]
+    .map(|result| result.unwrap_err().kind());
+    assert_eq!(kinds, [io::ErrorKind::UnexpectedEof; 6]);
     vectors.refresh().unwrap();
-    assert_eq!(vectors.query(&vector("text 50")).best(5).len(), 1);
+    assert_eq!(vectors.query(&vector("text 50")).unwrap().best(5).len(), 1);
+}
+
+#[test]
+fn a_file_that_is_truncated_during_searches_is_at_worst_an_error() {
+    let world = World::new();
+    let texts: Vec<String> = (0..3000).map(|window| format!("text {window}")).collect();
+    world.put(&[(1, &texts.iter().map(String::as_str).collect::<Vec<_>>())]);
+    let whole = fs::read(world.path()).unwrap();
+    let is_over = AtomicBool::new(false);
+    let errors: Vec<io::Error> = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                truncate(&world, 1);
+                fs::write(world.path(), &whole).unwrap();
+            }
+        });
+        let mut errors = Vec::new();
+        let mut vectors = None;
+        for _ in 0..300 {
+            // A file without a whole header is none.
+            let Some(open) = &mut vectors else {
+                vectors = Vectors::open(&world.path(), MODEL, &world.center).unwrap_or_default();
+                continue;
+            };
+            errors.extend(open.query(&vector("text 7")).err());
+            errors.extend(open.refresh().err());
+        }
+        is_over.store(true, Ordering::Relaxed);
+        errors
+    });
+    for error in errors {
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+}
+
+#[test]
+fn a_writer_of_a_truncated_file_overwrites_no_record_of_others() {
+    let world = World::new();
+    world.put(&[(1, &["a"]), (2, &["b"]), (3, &["c"])]);
+    let mut writer = world.writer();
+    truncate(&world, 1);
+    let window = |text| Window { digest: digest(&MODEL, text), vector: Some(vector(text)) };
+    assert_eq!(writer.put(observation(4), &[window("d")], || true).unwrap(), Put::Replaced);
+    drop(writer);
+    world.put(&[(2, &["b"]), (3, &["c"])]);
+    assert_eq!(world.reader().unwrap().len(), 3);
 }
 
 #[test]
@@ -275,7 +341,7 @@ fn a_file_of_mostly_erased_records_is_rewritten() {
     assert!(before > 64 + 424 * 500);
     vectors.refresh().unwrap();
     assert_eq!(vectors.len(), 500);
-    let best = vectors.query(&vector("text 7")).best(1);
+    let best = vectors.query(&vector("text 7")).unwrap().best(1);
     assert_eq!(best[0].0, observation(7));
 }
 

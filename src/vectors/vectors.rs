@@ -1,16 +1,14 @@
-//! An opened vector file: its mapping, and which records belong to which memory.
+//! An opened vector file: which records belong to which memory.
 
 use std::{
-    fs::File,
-    io::{self, Read as _},
+    io,
     path::{Path, PathBuf},
 };
 
-use memmap2::Mmap;
-
 use crate::{
     Digest, MemoryKey, ModelId,
-    format::{HEADER_BYTES, Header, Record, encode_record, product},
+    format::{Record, encode_record, product},
+    records::Records,
 };
 
 /// The memory of a record that does not count.
@@ -22,9 +20,7 @@ pub struct Vectors {
     path: PathBuf,
     model: ModelId,
     pub(crate) center: Vec<f32>,
-    file: File,
-    map: Mmap,
-    header: Header,
+    pub(crate) records: Records,
     /// In the order of their keys.
     pub(crate) memories: Vec<Memory>,
     /// Numbers of the records, sorted by memory.
@@ -57,40 +53,36 @@ impl Vectors {
     /// dimensions or no vector file at all. An empty center stands for zeros in as many dimensions
     /// as the file has.
     pub fn open(path: &Path, model: ModelId, center: &[f32]) -> io::Result<Option<Self>> {
-        let Some((file, header)) = open(path, &model, center.len())? else { return Ok(None) };
-        let map = map(&file, &header)?;
+        let Some(records) = Records::open(path, &model, center.len())? else { return Ok(None) };
+        let dimensions = records.header.dimensions;
         let mut vectors = Self {
             path: path.into(),
             model,
-            center: if center.is_empty() { vec![0.0; header.dimensions] } else { center.into() },
-            file,
-            map,
-            header,
+            center: if center.is_empty() { vec![0.0; dimensions] } else { center.into() },
+            records,
             memories: Vec::new(),
             order: Vec::new(),
             memory_of: Vec::new(),
         };
-        vectors.index(0);
+        vectors.index(0)?;
         Ok(Some(vectors))
     }
 
     /// Reads what was appended or erased since. A file that is gone has no memories.
     pub fn refresh(&mut self) -> io::Result<()> {
-        let Some((file, header)) = open(&self.path, &self.model, self.center.len())? else {
+        let Some(found) = Records::open(&self.path, &self.model, self.center.len())? else {
             self.memories.clear();
             self.order.clear();
             self.memory_of.fill(NONE);
             return Ok(());
         };
-        let is_same = header == self.header;
-        let map = map(&file, &header)?;
-        if is_same && map.len() == self.map.len() && !self.memories.is_empty() {
+        let is_same = found.header == self.records.header;
+        if is_same && found.count == self.records.count && !self.memories.is_empty() {
             return Ok(());
         }
-        let known = if is_same { self.memory_of.len().min(count(&map, &header)) } else { 0 };
-        (self.file, self.map, self.header) = (file, map, header);
-        self.index(known);
-        Ok(())
+        let known = if is_same { self.memory_of.len().min(found.count) } else { 0 };
+        self.records = found;
+        self.index(known)
     }
 
     /// The number of memories that have a vector.
@@ -114,16 +106,21 @@ impl Vectors {
     }
 
     /// The digests of a memory's texts that have a vector.
-    pub fn digests(&self, key: MemoryKey) -> impl Iterator<Item = Digest> {
-        self.records_of(key).iter().map(|number| self.record(*number as usize).digest())
+    pub fn digests(&self, key: MemoryKey) -> io::Result<Vec<Digest>> {
+        let mut found = Vec::new();
+        self.records.each(self.records_of(key), |record| found.push(record.digest()))?;
+        Ok(found)
     }
 
     /// The vector of one text of a memory. `None` if it has none.
-    pub fn vector(&self, key: MemoryKey, digest: &Digest) -> Option<Vec<f32>> {
-        let numbers = if self.is_readable() { self.records_of(key) } else { &[] };
-        let mut records = numbers.iter().map(|number| self.record(*number as usize));
-        let record = records.find(|record| record.digest() == *digest)?;
-        Some(record.vector(&self.center))
+    pub fn vector(&self, key: MemoryKey, digest: &Digest) -> io::Result<Option<Vec<f32>>> {
+        let mut found = None;
+        self.records.each(self.records_of(key), |record| {
+            if record.digest() == *digest {
+                found.get_or_insert_with(|| record.vector(&self.center));
+            }
+        })?;
+        Ok(found)
     }
 
     /// The length of a vector.
@@ -132,50 +129,39 @@ impl Vectors {
     }
 
     /// Some vectors, spread over all.
-    pub fn sample(&self) -> Sample {
-        let numbers = if self.is_readable() { &self.order[..] } else { &[] };
-        let numbers = numbers.iter().step_by(numbers.len().div_ceil(SAMPLED_RECORDS).max(1));
-        let (mut mean, mut count) = (vec![0.0; self.center.len()], 0.0);
-        for number in numbers {
-            let vector = self.record(*number as usize).vector(&self.center);
-            for (sum, value) in mean.iter_mut().zip(&vector) {
+    pub fn sample(&self) -> io::Result<Sample> {
+        let step = self.order.len().div_ceil(SAMPLED_RECORDS).max(1);
+        let numbers: Vec<u32> = self.order.iter().copied().step_by(step).collect();
+        let count = numbers.len() as f32;
+        let mut mean = vec![0.0; self.center.len()];
+        self.records.each(&numbers, |record| {
+            for (sum, value) in mean.iter_mut().zip(record.vector(&self.center)) {
                 *sum += value;
             }
-            count += 1.0;
-        }
+        })?;
         for sum in &mut mean {
             *sum /= f32::max(count, 1.0);
         }
         // The square of the mean has also the products of each vector with itself, which are 1.
         let cosine = (count * product(&mean, &mean) - 1.0) / f32::max(count - 1.0, 1.0);
-        Sample { mean, cosine: cosine.max(0.0) }
+        Ok(Sample { mean, cosine: cosine.max(0.0) })
     }
 
     /// Whether the record of a memory's text has exactly this vector.
-    pub fn is_vector_of(&self, key: MemoryKey, digest: &Digest, vector: &[f32]) -> bool {
-        let numbers = if self.is_readable() { self.records_of(key) } else { &[] };
-        let mut records = numbers.iter().map(|number| self.record(*number as usize));
+    pub fn is_vector_of(
+        &self,
+        key: MemoryKey,
+        digest: &Digest,
+        vector: &[f32],
+    ) -> io::Result<bool> {
         let mut expected = Vec::new();
         encode_record(&mut expected, key, 0, digest, vector, &self.center);
         let expected = Record::unchecked(&expected);
-        records.any(|record| record.digest() == *digest && record.has_vector_of(expected))
-    }
-
-    /// Whether the mapping can be read: somebody else may have truncated the file, and then reading
-    /// would end the process.
-    pub(crate) fn is_readable(&self) -> bool {
-        self.file.metadata().is_ok_and(|found| found.len() >= self.map.len() as u64)
-    }
-
-    /// The bytes of all records.
-    pub(crate) fn records(&self) -> impl Iterator<Item = &[u8]> {
-        self.map[HEADER_BYTES..].chunks_exact(self.header.record_bytes())
-    }
-
-    /// A record that was checked when the file was read.
-    pub(crate) fn record(&self, number: usize) -> Record<'_> {
-        let length = self.header.record_bytes();
-        Record::unchecked(&self.map[HEADER_BYTES + number * length..][..length])
+        let mut is_found = false;
+        self.records.each(self.records_of(key), |record| {
+            is_found |= record.digest() == *digest && record.has_vector_of(expected);
+        })?;
+        Ok(is_found)
     }
 
     /// The numbers of a memory's records.
@@ -188,30 +174,32 @@ impl Vectors {
         &self.order[start..end]
     }
 
-    pub(crate) fn header(&self) -> &Header {
-        &self.header
-    }
-
     /// How many records the file has, and how many of them count.
     pub(crate) fn used(&self) -> (usize, usize) {
         (self.memory_of.len(), self.order.len())
     }
 
     /// Groups records by memory. The first `known` ones were checked before.
-    fn index(&mut self, known: usize) {
+    fn index(&mut self, known: usize) -> io::Result<()> {
         let mut found: Vec<(MemoryKey, u32)> = Vec::with_capacity(self.memory_of.len());
-        for (number, bytes) in self.records().enumerate() {
-            // A record that was half written when it was read may be whole now.
-            let record = match number < known && self.memory_of[number] != NONE {
-                true => Some(Record::unchecked(bytes)).filter(|record| !record.is_erased()),
-                false => Record::decode(bytes),
-            };
-            found.extend(record.map(|record| (record.key(), number as u32)));
-        }
-        found.sort();
+        let record_bytes = self.records.header.record_bytes();
+        // After an error, there are no memories.
         self.memories.clear();
-        self.memory_of.clear();
-        self.memory_of.resize(count(&self.map, &self.header), NONE);
+        self.order.clear();
+        let was_counted = std::mem::take(&mut self.memory_of);
+        self.records.each_piece(0..self.records.count, |first, bytes| {
+            for (number, bytes) in (first..).zip(bytes.chunks_exact(record_bytes)) {
+                // A record that was half written when it was read may be whole now.
+                let record = match number < known && was_counted[number] != NONE {
+                    true => Some(Record::unchecked(bytes)).filter(|record| !record.is_erased()),
+                    false => Record::decode(bytes),
+                };
+                found.extend(record.map(|record| (record.key(), number as u32)));
+            }
+            Ok(())
+        })?;
+        found.sort();
+        self.memory_of.resize(self.records.count, NONE);
         for (at, (key, number)) in found.iter().enumerate() {
             if self.memories.last().is_none_or(|last| last.key != *key) {
                 self.memories.push(Memory { key: *key, start: at as u32 });
@@ -219,41 +207,6 @@ impl Vectors {
             self.memory_of[*number as usize] = self.memories.len() as u32 - 1;
         }
         self.order = found.into_iter().map(|(_, number)| number).collect();
+        Ok(())
     }
-}
-
-/// Opens a file if it has the vectors of this model. No dimensions stand for any number of them.
-fn open(path: &Path, model: &ModelId, dimensions: usize) -> io::Result<Option<(File, Header)>> {
-    let mut file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let mut bytes = [0; HEADER_BYTES];
-    match file.read_exact(&mut bytes) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-        Err(error) => return Err(error),
-    }
-    let header = Header::decode(&bytes);
-    let header = header.filter(|header| {
-        header.model == *model && (dimensions == 0 || header.dimensions == dimensions)
-    });
-    Ok(header.map(|header| (file, header)))
-}
-
-/// Maps the header and all whole records.
-fn map(file: &File, header: &Header) -> io::Result<Mmap> {
-    let records = (file.metadata()?.len() as usize).saturating_sub(HEADER_BYTES);
-    let length = HEADER_BYTES + records - records % header.record_bytes();
-    #[expect(unsafe_code, reason = "reading the file at every search takes twice as long")]
-    // SAFETY: processes of ours never shorten the file. They overwrite records with zeros and
-    // append others, and any bytes make a valid record: at worst, one score of one search is wrong.
-    unsafe {
-        memmap2::MmapOptions::new().len(length).map(file)
-    }
-}
-
-fn count(map: &Mmap, header: &Header) -> usize {
-    (map.len() - HEADER_BYTES) / header.record_bytes()
 }

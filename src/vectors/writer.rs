@@ -14,6 +14,8 @@ use claude_mem_log::system::{self, CreateOptionsExt as _, FileExt as _};
 use crate::{
     Digest, MemoryKey, ModelId, Vectors,
     format::{HEADER_BYTES, Header, encode_record},
+    records::Records,
+    vectors::NONE,
 };
 
 /// Fewer useless records than this are not worth a rewrite.
@@ -37,7 +39,7 @@ pub enum Put {
     Done,
     /// The memory was forgotten or changed while it was embedded.
     Outdated,
-    /// The file was deleted or replaced. Open it again.
+    /// The file was deleted, replaced or truncated. Open it again.
     Replaced,
 }
 
@@ -101,9 +103,9 @@ impl VectorWriter {
         if !is_current() {
             return Ok(Put::Outdated);
         }
-        let record_bytes = self.vectors.header().record_bytes();
-        for number in self.vectors.records_of(key) {
-            let digest = self.vectors.record(*number as usize).digest();
+        let record_bytes = self.vectors.records.header.record_bytes();
+        for (number, digest) in self.vectors.records_of(key).iter().zip(self.vectors.digests(key)?)
+        {
             if windows.iter().all(|window| window.digest != digest) {
                 let at = HEADER_BYTES + *number as usize * record_bytes;
                 self.file.write_all_at(&vec![0; record_bytes], at as u64)?;
@@ -123,13 +125,14 @@ impl VectorWriter {
         Ok(Put::Done)
     }
 
-    /// Whether the file at the path is the opened one.
+    /// Whether the file at the path is the opened one, and has all its records.
     fn is_in_place(&self) -> bool {
-        let mut bytes = [0; HEADER_BYTES];
-        let read =
-            File::open(&self.path).and_then(|mut file| io::Read::read_exact(&mut file, &mut bytes));
-        let ours = self.vectors.header().file;
-        read.is_ok() && Header::decode(&bytes).is_some_and(|header| header.file == ours)
+        let ours = &self.vectors.records;
+        Records::open(&self.path, &ours.header.model, ours.header.dimensions).is_ok_and(|found| {
+            found.is_some_and(|found| {
+                found.header.file == ours.header.file && found.count >= ours.count
+            })
+        })
     }
 }
 
@@ -170,12 +173,16 @@ fn rewrite(path: &Path, header: &Header, old: Option<&Vectors>) -> io::Result<()
     let mut out = io::BufWriter::with_capacity(1 << 20, file);
     out.write_all(&header.encode())?;
     if let Some(old) = old {
-        let memories = old.memory_of.iter();
-        for (bytes, _) in
-            old.records().zip(memories).filter(|(_, memory)| **memory != crate::vectors::NONE)
-        {
-            out.write_all(bytes)?;
-        }
+        let record_bytes = header.record_bytes();
+        old.records.each_piece(0..old.records.count, |first, bytes| {
+            let memories = &old.memory_of[first..];
+            for (bytes, memory) in bytes.chunks_exact(record_bytes).zip(memories) {
+                if *memory != NONE {
+                    out.write_all(bytes)?;
+                }
+            }
+            Ok(())
+        })?;
     }
     out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
     system::rename(&new, path)

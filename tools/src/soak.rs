@@ -8,8 +8,8 @@
 //!
 //! The caches of SQLite and the candidates of a search are bounded, and an empty database does not
 //! reach the bounds. So a long soak first fills the database without pauses. Growth is judged from
-//! one minute after that, without mapped pages: those of the vector file grow with it and belong to
-//! the page cache.
+//! one minute after that, without mapped pages: those of the embedding model belong to the page
+//! cache.
 
 use std::{
     error::Error,

@@ -30,7 +30,7 @@ pub fn rank(store: &Store, recall: &Recall<'_>) -> Result<Vec<i64>> {
 /// hooks, and what the command line shows.
 pub fn rank_by_meaning(app: &App, store: &Store, recall: &Recall<'_>) -> Result<Vec<i64>> {
     let words_max = PROMPT_WORDS_MAX;
-    with_meaning(app, store, recall.prompt, words_max, |meaning, _| store.recall(recall, meaning))
+    with_meaning(app, store, recall.prompt, words_max, |meaning| store.recall(recall, meaning)).0
 }
 
 /// The memories that a prompt is about, ranked by `ranking`; `None` if there are none.

@@ -1,6 +1,8 @@
 //! Embeds a sample of memories again and compares, because a checksum cannot show that a vector
 //! belongs to its text.
 
+use std::io;
+
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_embed::Role;
 use claude_mem_projections::{
@@ -8,7 +10,7 @@ use claude_mem_projections::{
     search::{Kind, MemoryId},
 };
 
-use super::{EmbeddingModel, open_model, open_vectors, windows};
+use super::{EmbeddingModel, open_model, open_vectors, unreadable, windows};
 
 /// Memories that are embedded again: about a second of one core.
 const SAMPLE: usize = 8;
@@ -32,20 +34,23 @@ pub fn check_vectors(app: &App, store: &Store) -> Result<Option<CheckedVectors>,
     let Some(vectors) = open_vectors(app, model)?.filter(|found| !found.is_empty()) else {
         return Ok(None);
     };
+    let failed = |error: io::Error| unreadable(app, model, &error);
     let mut done = CheckedVectors::default();
     for key in vectors.keys().step_by(vectors.len().div_ceil(SAMPLE)) {
         let name = Kind::of_number(key.kind).map(|kind| MemoryId { kind, id: key.row });
         let Some(name) = name else { continue };
         // A memory that was hidden or changed meanwhile has vectors of other texts.
         let texts = store.embedding_texts(name)?.unwrap_or_default();
-        let known: Vec<_> = vectors.digests(key).collect();
+        let known = vectors.digests(key).map_err(failed)?;
         let (digests, texts): (Vec<_>, Vec<_>) =
             windows(model, &texts).into_iter().filter(|(digest, _)| known.contains(digest)).unzip();
         let found = model.embed_all(&texts, Role::Memory)?;
-        let mut all = digests.iter().zip(&found);
         done.checked += usize::from(!found.is_empty());
-        if !all.all(|(digest, vector)| vectors.is_vector_of(key, digest, vector)) {
-            done.wrong.push(name);
+        for (digest, vector) in digests.iter().zip(&found) {
+            if !vectors.is_vector_of(key, digest, vector).map_err(failed)? {
+                done.wrong.push(name);
+                break;
+            }
         }
     }
     Ok(Some(done))

@@ -118,7 +118,7 @@ fn read(
     let mut found = Vec::new();
     for name in names {
         if let Some(texts) = store.embedding_texts(*name)? {
-            let known = writer.vectors().digests(key(*name)).collect();
+            let known = writer.vectors().digests(key(*name)).map_err(|error| failed(&error))?;
             found.push(Unembedded { name: *name, texts, known });
         }
     }
@@ -227,7 +227,8 @@ fn missing(
             Depth::Texts => {
                 let current: HashSet<Digest> =
                     current_digests(model, store, *name)?.into_iter().collect();
-                current != vectors.digests(key(*name)).collect()
+                let known = vectors.digests(key(*name)).map_err(|error| failed(&error))?;
+                current != known.into_iter().collect()
             }
         };
         if is_missing {

@@ -19,7 +19,7 @@ pub use nearness::Ranking;
 pub(crate) use nearness::{QUERY_WORDS_MAX, with_meaning};
 pub use related::{RelatedMemory, related};
 
-use std::{collections::HashSet, path::PathBuf};
+use std::{collections::HashSet, io, path::PathBuf};
 
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_projections::{Store, search::MemoryId};
@@ -67,10 +67,15 @@ pub(crate) fn current_digests(
 /// Opens the vector file of a model for searching. `None` if there is none yet.
 pub(crate) fn open_vectors(app: &App, model: &EmbeddingModel) -> Result<Option<Vectors>, Failure> {
     let path = claude_mem_vectors::file(&app.paths.data, &model.id());
-    Vectors::open(&path, model.id(), &model.center()).map_err(|error| {
-        Failure::new(format!("{} cannot be read: {error}", path.display()))
-            .meaning("search uses words only")
-    })
+    Vectors::open(&path, model.id(), &model.center())
+        .map_err(|error| unreadable(app, model, &error))
+}
+
+/// The vector file cannot be read, such as one that another program truncates.
+fn unreadable(app: &App, model: &EmbeddingModel, error: &io::Error) -> Failure {
+    let path = claude_mem_vectors::file(&app.paths.data, &model.id());
+    Failure::new(format!("{} cannot be read: {error}", path.display()))
+        .meaning("search uses words only")
 }
 
 /// Counts memories with and without a vector. `None` without a model.

@@ -2,7 +2,7 @@
 //! user's.
 
 use std::{
-    fs,
+    fs, io,
     path::PathBuf,
     sync::{Mutex, PoisonError},
     time::SystemTime,
@@ -51,10 +51,10 @@ impl EmbeddingModel {
     }
 
     /// The vector of an ordinary text; of an endpoint, the mean of what it has embedded.
-    pub fn ordinary(&self, vectors: &Vectors) -> Vec<f32> {
+    pub fn ordinary(&self, vectors: &Vectors) -> io::Result<Vec<f32>> {
         match self {
-            Self::Local(model) => model.center(),
-            Self::Endpoint(_) => vectors.sample().mean,
+            Self::Local(model) => Ok(model.center()),
+            Self::Endpoint(_) => Ok(vectors.sample()?.mean),
         }
     }
 

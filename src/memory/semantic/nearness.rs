@@ -4,10 +4,12 @@
 //! of its own, while the index is searched for its words.
 
 use std::{
-    cell::{OnceCell, RefCell},
+    cell::LazyCell,
+    io,
+    panic::resume_unwind,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
-    thread::{self, ScopedJoinHandle},
+    thread,
 };
 
 use claude_mem_core::{
@@ -27,6 +29,7 @@ use utoipa::ToSchema;
 use super::{
     EmbeddingModel, current_digests, key, open_model, open_vectors,
     related::{first_vector, similarity},
+    unreadable,
 };
 
 /// By what memories are ranked.
@@ -38,7 +41,7 @@ pub enum Ranking {
     /// By words: the query asks for them, or the model cannot read its language.
     #[default]
     Words,
-    /// By words, because no memory has a vector yet.
+    /// By words, because no memory has a vector yet, or because the file of vectors cannot be read.
     WordsWithoutVectors,
     /// By words, because the embedding endpoint failed.
     WordsWithoutEndpoint,
@@ -52,49 +55,62 @@ static OPEN: Mutex<Option<(PathBuf, Arc<Vectors>)>> = Mutex::new(None);
 /// More words of a query add time, and little meaning.
 pub(crate) const QUERY_WORDS_MAX: usize = 64;
 
-/// Runs `work` with how near memories are to the first words of a text. Without vectors, or without
-/// a model that can read the text, `work` gets none.
+/// Runs `work` with how near memories are to the first words of a text, and says by what it could
+/// rank. Without vectors, or without a model that can read the text, `work` gets no nearness.
 pub(crate) fn with_meaning<T>(
     app: &App,
     store: &Store,
     text: &str,
     words_max: usize,
-    work: impl FnOnce(Option<&dyn Meaning>, Ranking) -> T,
-) -> T {
+    work: impl FnOnce(Option<&dyn Meaning>) -> T,
+) -> (T, Ranking) {
     let text = beginning(text, words_max);
     let (model, vectors) = match prepare(app, text) {
         Ok(Ok(prepared)) => prepared,
-        Ok(Err(ranking)) => return work(None, ranking),
+        Ok(Err(ranking)) => return (work(None), ranking),
         Err(failure) => {
             diagnostics::record(&app.paths.data, Level::Warn, failure.in_one_line());
-            return work(None, Ranking::WordsWithoutVectors);
+            return (work(None), Ranking::WordsWithoutVectors);
         }
     };
-    // The result of an endpoint decides how to rank, so it comes first.
+    // An endpoint that fails decides how to rank, so it is asked first.
     let of_endpoint = match model {
         EmbeddingModel::Local(_) => None,
-        EmbeddingModel::Endpoint(_) => match Embedded::new(model, &vectors, text) {
-            Ok(embedded) => Some(embedded),
+        EmbeddingModel::Endpoint(_) => match query_vector(model, text) {
+            Ok(vector) => Some(vector),
             Err(failure) => {
                 diagnostics::record(&app.paths.data, Level::Warn, failure.in_one_line());
-                return work(None, Ranking::WordsWithoutEndpoint);
+                return (work(None), Ranking::WordsWithoutEndpoint);
             }
         },
     };
+    let embed = || {
+        let vector = of_endpoint.map_or_else(|| query_vector(model, text), Ok)?;
+        Embedded::new(model, &vectors, &vector).map_err(|error| unreadable(app, model, &error))
+    };
     thread::scope(|scope| {
-        let embedding = match of_endpoint {
-            Some(_) => None,
-            None => Some(scope.spawn(|| Embedded::new(model, &vectors, text))),
-        };
+        let thread = scope.spawn(embed);
+        let wait = || thread.join().unwrap_or_else(|panic| resume_unwind(panic));
         let meaning = QueryMeaning {
             model,
             store,
             vectors: &vectors,
-            embedding: RefCell::new(embedding),
-            embedded: of_endpoint.map_or_else(OnceCell::new, |embedded| Some(embedded).into()),
+            embedded: LazyCell::new(Box::new(wait)),
         };
-        work(Some(&meaning), Ranking::WordsAndMeaning)
+        let done = work(Some(&meaning));
+        match &*meaning.embedded {
+            Ok(_) => (done, Ranking::WordsAndMeaning),
+            Err(failure) => {
+                diagnostics::record(&app.paths.data, Level::Warn, failure.in_one_line());
+                (done, Ranking::WordsWithoutVectors)
+            }
+        }
     })
+}
+
+fn query_vector(model: &EmbeddingModel, text: &str) -> Result<Vec<f32>, Failure> {
+    let found = model.embed_all(&[text], Role::Query)?;
+    Ok(found.into_iter().next().unwrap_or_default())
 }
 
 /// The model and vectors to compare a text with, or the way to rank without them.
@@ -122,9 +138,7 @@ pub(super) fn opened(app: &App, model: &EmbeddingModel) -> Result<Option<Arc<Vec
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, vectors)) = open.as_mut().filter(|(known, _)| *known == path) {
         if let Some(vectors) = Arc::get_mut(vectors) {
-            vectors.refresh().map_err(|error| {
-                Failure::new(format!("{} cannot be read: {error}", path.display()))
-            })?;
+            vectors.refresh().map_err(|error| unreadable(app, model, &error))?;
         }
         return Ok(Some(Arc::clone(vectors)));
     }
@@ -148,19 +162,17 @@ const UNRELATED: f64 = 0.77;
 const UNRELATED_MAX: f64 = 0.95;
 
 impl<'a> Embedded<'a> {
-    fn new(model: &EmbeddingModel, vectors: &'a Vectors, text: &str) -> Result<Self, Failure> {
-        let found = model.embed_all(&[text], Role::Query)?;
-        let vector = found.into_iter().next().unwrap_or_default();
-        let ordinary = model.ordinary(vectors);
+    fn new(model: &EmbeddingModel, vectors: &'a Vectors, vector: &[f32]) -> io::Result<Self> {
+        let ordinary = model.ordinary(vectors)?;
         let noise = vector.iter().zip(ordinary).map(|(left, right)| left * right).sum::<f32>();
         let scale = match model {
             EmbeddingModel::Local(_) => 1.0,
             EmbeddingModel::Endpoint(_) => {
-                let unrelated = f64::from(vectors.sample().cosine).min(UNRELATED_MAX);
+                let unrelated = f64::from(vectors.sample()?.cosine).min(UNRELATED_MAX);
                 (1.0 - UNRELATED) / (1.0 - unrelated)
             }
         };
-        Ok(Self { scan: vectors.query(&vector), noise: f64::from(noise), scale })
+        Ok(Self { scan: vectors.query(vector)?, noise: f64::from(noise), scale })
     }
 
     /// The cosine as the built-in model would have it: 1 for the same text, about 0.77 for
@@ -170,23 +182,23 @@ impl<'a> Embedded<'a> {
     }
 }
 
-struct QueryMeaning<'scope, 'a> {
+struct QueryMeaning<'a> {
     model: &'static EmbeddingModel,
     store: &'a Store,
     vectors: &'a Vectors,
-    embedding: RefCell<Option<ScopedJoinHandle<'scope, Result<Embedded<'a>, Failure>>>>,
-    embedded: OnceCell<Option<Embedded<'a>>>,
+    /// Waits for the other thread at first.
+    embedded: LazyCell<Compared<'a>, Box<dyn FnOnce() -> Compared<'a> + 'a>>,
 }
 
-impl<'a> QueryMeaning<'_, 'a> {
-    /// Waits for the other thread at first.
+type Compared<'a> = Result<Embedded<'a>, Failure>;
+
+impl<'a> QueryMeaning<'a> {
     fn embedded(&self) -> Option<&Embedded<'a>> {
-        let wait = || self.embedding.take().and_then(|thread| thread.join().ok()?.ok());
-        self.embedded.get_or_init(wait).as_ref()
+        self.embedded.as_ref().ok()
     }
 }
 
-impl Meaning for QueryMeaning<'_, '_> {
+impl Meaning for QueryMeaning<'_> {
     fn nearest(
         &self,
         count: usize,
@@ -204,7 +216,8 @@ impl Meaning for QueryMeaning<'_, '_> {
 
     fn cosine(&self, memory: MemoryId) -> Result<Option<f64>, Error> {
         let Some(embedded) = self.embedded() else { return Ok(None) };
-        let found = embedded.scan.digests(key(memory));
+        // A file that was truncated since the scan has no vector any more.
+        let found = embedded.scan.digests(key(memory)).unwrap_or_default();
         if found.is_empty() {
             return Ok(None);
         }
@@ -223,7 +236,8 @@ impl Meaning for QueryMeaning<'_, '_> {
     fn similarity(&self, left: MemoryId, right: MemoryId) -> Result<Option<f64>, Error> {
         let vector = |name| first_vector(self.model, self.vectors, self.store, name);
         let (Some(left), Some(right)) = (vector(left)?, vector(right)?) else { return Ok(None) };
-        Ok(Some(f64::from(similarity(&left, &right, &self.model.ordinary(self.vectors)))))
+        let Ok(ordinary) = self.model.ordinary(self.vectors) else { return Ok(None) };
+        Ok(Some(f64::from(similarity(&left, &right, &ordinary))))
     }
 
     fn noise(&self) -> f64 {

@@ -1,5 +1,7 @@
 //! Memories about the same thing as another one.
 
+use std::io;
+
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_projections::{
     Error, Store,
@@ -10,7 +12,7 @@ use claude_mem_vectors::{MemoryKey, Vectors};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{EmbeddingModel, key, nearness::opened, open_model, windows};
+use super::{EmbeddingModel, key, nearness::opened, open_model, unreadable, windows};
 
 const RELATED_MAX: usize = 5;
 /// The nearest memories by cosine, of which the most similar ones are related.
@@ -54,8 +56,9 @@ pub fn related(
                 && store.is_memory_of(other, &projects).unwrap_or(false)
         })
     };
-    let near = vectors.query(&own).best_of(CANDIDATES, is_candidate);
-    let center = model.ordinary(&vectors);
+    let failed = |error: io::Error| unreadable(app, model, &error);
+    let near = vectors.query(&own).map_err(failed)?.best_of(CANDIDATES, is_candidate);
+    let center = model.ordinary(&vectors).map_err(failed)?;
     let mut similar = Vec::new();
     for other in near.into_iter().filter_map(|(key, _)| memory(key)) {
         if let Some(vector) = first_vector(model, &vectors, store, other)? {
@@ -87,7 +90,8 @@ fn memory(key: MemoryKey) -> Option<MemoryId> {
     Kind::of_number(key.kind).map(|kind| MemoryId { kind, id: key.row })
 }
 
-/// The vector of a memory's first window as its text is now.
+/// The vector of a memory's first window as its text is now. A file that is being truncated has
+/// none.
 pub(super) fn first_vector(
     model: &EmbeddingModel,
     vectors: &Vectors,
@@ -96,7 +100,7 @@ pub(super) fn first_vector(
 ) -> Result<Option<Vec<f32>>, Error> {
     let Some(texts) = store.embedding_texts(name)? else { return Ok(None) };
     let first = windows(model, &texts).first().map(|(digest, _)| *digest);
-    Ok(first.and_then(|digest| vectors.vector(key(name), &digest)))
+    Ok(first.and_then(|digest| vectors.vector(key(name), &digest).ok().flatten()))
 }
 
 /// The cosine of the angle between two vectors as seen from the center.

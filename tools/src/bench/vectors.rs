@@ -52,7 +52,7 @@ fn measure(
         }),
         Contestant::new("scan and choose", || {
             let query = next.next().ok_or("there are queries")?;
-            let (taken, best) = time(|| Ok(vectors.query(query).best(NEAREST)))?;
+            let (taken, best) = time(|| Ok(vectors.query(query)?.best(NEAREST)))?;
             assert_eq!(best.len(), NEAREST);
             Ok(taken)
         }),
