@@ -1,6 +1,6 @@
 //! Memories given with an action: before a file is used, and after a command has failed.
 
-use std::{collections::BTreeSet, fs, os::unix::fs::symlink};
+use std::{collections::BTreeSet, fs, os::unix::fs::symlink, thread};
 
 use claude_mem_events::MemoryAdded;
 use serde_json::{Value, json};
@@ -134,6 +134,49 @@ fn what_a_prompt_brought_is_not_given_again_beside_an_action() {
     let past = Past::with_traps();
     assert!(past.prompt("two", "may I edit src/ledger.rs by hand?").is_some());
     assert_eq!(past.uses("two", "Edit", "src/ledger.rs"), None);
+}
+
+#[test]
+fn hooks_side_by_side_give_each_memory_once() {
+    let mut past = Past::with_traps();
+    for number in 0..9 {
+        past.observe("one", "decision", &format!("Choice {number} of the invoice"), "src/bill.rs");
+    }
+    past.sandbox.run(&["distill"]).ok();
+    let error = "Exit code 101\nerror: no such command: `tset`";
+    for round in 0..4 {
+        let session = format!("two-{round}");
+        let given: Vec<String> = thread::scope(|scope| {
+            let (past, session) = (&past, session.as_str());
+            let hooks: Vec<_> = (0..8)
+                .map(|number| {
+                    scope.spawn(move || match number % 4 {
+                        0 => past.uses(session, "Edit", "src/ledger.rs"),
+                        1 => past.prompt(session, "may I edit src/ledger.rs by hand?"),
+                        2 => past.fails(session, "cargo tset", error),
+                        _ => past.uses(session, "Read", "src/bill.rs"),
+                    })
+                })
+                .collect();
+            hooks.into_iter().filter_map(|hook| hook.join().unwrap()).collect()
+        });
+        // On a busy machine one may wait too long for the others, and give nothing.
+        assert!(!given.is_empty(), "round {round}");
+        for part in ["#1 (", "#3 (", "about bill.rs"] {
+            let times = given.iter().filter(|text| text.contains(part)).count();
+            assert!(times <= 1, "{part} in round {round}: {given:?}");
+        }
+    }
+}
+
+#[test]
+fn a_hook_that_waits_too_long_for_others_gives_nothing() {
+    let past = Past::with_traps();
+    let lock = fs::File::create(past.sandbox.data().join("injection.lock")).unwrap();
+    lock.lock().unwrap();
+    assert_eq!(past.uses("two", "Edit", "src/ledger.rs"), None);
+    lock.unlock().unwrap();
+    assert!(past.uses("two", "Edit", "src/ledger.rs").is_some());
 }
 
 #[test]

@@ -150,6 +150,12 @@ fn a_lock_file_that_is_a_fifo_or_a_link_does_no_harm() {
     }
     sandbox.run(&["replay", "--offline"]).ok();
     assert_eq!(sandbox.read("memory.db.lock") + &sandbox.read("memory.db.rebuild"), "xx");
+    for name in ["ask.lock", "injection.lock", "ship.lock", "worker.lock"] {
+        let _ = fs::remove_file(sandbox.data().join(name));
+        fifo(&sandbox.data().join(name));
+    }
+    assert!(begin_session(&sandbox).contains("walrus"));
+    sandbox.run(&["distill"]).fails(1);
 }
 
 #[test]

@@ -1,12 +1,21 @@
 //! The response to a prompt, a file use or a failed command: the memories that concern it, or
 //! nothing.
 
+use std::{
+    cell::OnceCell,
+    fs::{File, TryLockError},
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
 use claude_mem_capture::{
     CLAUDE_CODE, ContextMax, IncomingKind, Occasion, Recorder, Response, Subject,
 };
 use claude_mem_core::{
     clock::Clock,
     diagnostics::{self, Level},
+    os::open_lock,
 };
 use claude_mem_events::{
     Event, InjectionMoment, MemoryInjected, ObservationRef, Recorded, Seq, SessionStarted,
@@ -19,16 +28,22 @@ use claude_mem_memory::context::{
 use claude_mem_projections::{Error, Store};
 use claude_mem_server::worker::recall;
 
+use super::Injection;
+
 /// The part of the log that is searched for memories given since the last indexing: about two
 /// milliseconds.
 const LOOK_BYTES_MAX: usize = 2 << 20;
+
+/// Maximum wait for hooks that give memories at the same time. Each takes a few milliseconds.
+const LOCK_WAIT_MAX: Duration = Duration::from_millis(50);
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
 /// The memories for an occasion. Nothing at all if none concerns it.
 pub(super) fn response(
     recorder: &Recorder,
     occasion: &Occasion,
     size_max: ContextMax,
-) -> (Response, Option<MemoryInjected>) {
+) -> (Response, Option<Injection>) {
     let (kind, moment, name) = match occasion.subject {
         Subject::Prompt { .. } => (IncomingKind::Prompt, InjectionMoment::Prompt, "prompt"),
         Subject::File { .. } => (IncomingKind::FileUse, InjectionMoment::File, "file"),
@@ -42,17 +57,56 @@ pub(super) fn response(
         }
         None
     });
-    let Some((context, observations)) = found else { return (Response::default(), None) };
+    let Some(Added { context, observations, lock }) = found else {
+        return (Response::default(), None);
+    };
     let tokens = u32::try_from(context.tokens).unwrap_or(u32::MAX);
-    let injected = MemoryInjected { moment, observations, tokens };
-    (Response { context: Some(context.text), notice: None, event: Some(kind) }, Some(injected))
+    let event = MemoryInjected { moment, observations, tokens };
+    let response = Response { context: Some(context.text), notice: None, event: Some(kind) };
+    (response, Some(Injection { event, lock }))
+}
+
+struct Added {
+    context: AddedContext,
+    observations: Vec<ObservationRef>,
+    lock: Option<File>,
+}
+
+/// The lock under which a hook reads what the session was given, and records what it gives. Clients
+/// run hooks of one session side by side, and each would give the same memory.
+///
+/// One file serves all sessions: it is held for a few milliseconds, and only to give something.
+#[derive(Debug)]
+enum InjectionLock {
+    Held(File),
+    /// Other hooks hold it for too long.
+    Busy,
+    /// There can be no lock file. Then nothing can be recorded either.
+    Impossible,
+}
+
+impl InjectionLock {
+    fn take(data: &Path) -> Self {
+        let Ok(file) = open_lock(&data.join("injection.lock")) else { return Self::Impossible };
+        let since = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Self::Held(file),
+                Err(TryLockError::Error(_)) => return Self::Impossible,
+                Err(TryLockError::WouldBlock) if since.elapsed() > LOCK_WAIT_MAX => {
+                    return Self::Busy;
+                }
+                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+            }
+        }
+    }
 }
 
 fn memories_for(
     recorder: &Recorder,
     occasion: &Occasion,
     size_max: ContextMax,
-) -> Result<Option<(AddedContext, Vec<ObservationRef>)>, Error> {
+) -> Result<Option<Added>, Error> {
     let memory = recorder.paths.memory();
     // Opening a database that does not exist would still create its lock file.
     if !memory.exists() {
@@ -62,6 +116,7 @@ fn memories_for(
     let project = &occasion.envelope.project;
     let session = &occasion.envelope.session;
     let reads_auto_memory = occasion.envelope.platform == CLAUDE_CODE.name;
+    let lock = OnceCell::new();
     let recipient = Recipient {
         project: &project.key,
         root: &project.root,
@@ -69,6 +124,7 @@ fn memories_for(
         now: Clock::new(&recorder.environment).now(),
         size_max,
         given: &|| {
+            lock.get_or_init(|| InjectionLock::take(&recorder.paths.data));
             let mut known = given(recorder, &store, session)?;
             if reads_auto_memory {
                 let notes = store.auto_memory_notes()?;
@@ -90,11 +146,16 @@ fn memories_for(
             for_failure(&store, settings, &recipient, (command, error))
         }
     };
+    let lock = match lock.into_inner() {
+        Some(InjectionLock::Busy) => return Ok(None),
+        Some(InjectionLock::Held(file)) => Some(file),
+        Some(InjectionLock::Impossible) | None => None,
+    };
     let found = context.and_then(|context| {
         context
             .map(|context| {
-                let refs = store.observation_refs(&context.observations)?;
-                Ok((context, refs))
+                let observations = store.observation_refs(&context.observations)?;
+                Ok(Added { context, observations, lock })
             })
             .transpose()
     });

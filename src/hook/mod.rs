@@ -10,6 +10,7 @@ mod session_start;
 use std::{
     env,
     ffi::{OsStr, OsString},
+    fs::File,
     io::{self, IsTerminal},
     panic,
     path::PathBuf,
@@ -32,6 +33,13 @@ use claude_mem_core::{
 };
 use claude_mem_events::MemoryInjected;
 use claude_mem_install::registered::is_duplicate_of_installed;
+
+/// The event that names the memories of a response, and the lock to hold until it is recorded.
+#[derive(Debug)]
+struct Injection {
+    event: MemoryInjected,
+    lock: Option<File>,
+}
 
 /// Whether the response was written. A second JSON object on stdout would turn both into plain
 /// text.
@@ -120,7 +128,8 @@ fn run(hook: HookCommand) -> Option<u8> {
     let size_max = outcome.kind.and_then(|kind| client.context_max(kind));
     let (response, injected) = match (outcome.kind, &outcome.occasion, size_max) {
         (Some(IncomingKind::SessionStart), _, Some(size_max)) => {
-            session_start::response(&recorder, client, begun, size_max)
+            let (response, event) = session_start::response(&recorder, client, begun, size_max);
+            (response, event.map(|event| Injection { event, lock: None }))
         }
         (Some(IncomingKind::Prompt), Some(occasion), Some(size_max)) if begun.is_some() => {
             first_prompt(&recorder, client, begun, occasion, size_max)
@@ -131,8 +140,9 @@ fn run(hook: HookCommand) -> Option<u8> {
     respond(client, &response);
     let begun = begun.map(|begun| &begun.envelope);
     let envelope = begun.or(outcome.occasion.as_ref().map(|occasion| &occasion.envelope));
-    if let (Some(injected), Some(envelope)) = (injected, envelope) {
-        recorder.record_injection(envelope, injected);
+    if let (Some(Injection { event, lock }), Some(envelope)) = (injected, envelope) {
+        recorder.record_injection(envelope, event);
+        drop(lock);
     }
     // Tool uses are frequent, and are distilled at the end of their turn: they do not start a
     // worker.
@@ -154,7 +164,7 @@ fn first_prompt(
     begun: Option<&SessionBegun>,
     occasion: &Occasion,
     size_max: ContextMax,
-) -> (Response, Option<MemoryInjected>) {
+) -> (Response, Option<Injection>) {
     let (start, injected) = session_start::response(recorder, client, begun, size_max);
     if let (Some(injected), Some(begun)) = (injected, begun) {
         recorder.record_injection(&begun.envelope, injected);

@@ -75,11 +75,10 @@ pub fn position(file: &File) -> io::Result<u64> {
 }
 
 /// Opens a lock file, and creates it if necessary. Its content is irrelevant, so it is neither read
-/// nor truncated; a symbolic link is refused.
+/// nor truncated; a symbolic link is refused, and so is a pipe that nobody reads.
 pub fn open_lock(path: &Path) -> io::Result<File> {
-    let nofollow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).owner_only().custom_flags(nofollow);
+    options.write(true).create(true).truncate(false).owner_only().no_wait_or_follow();
     options.open(path)
 }
 

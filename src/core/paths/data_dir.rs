@@ -33,6 +33,7 @@ pub const OURS: &[&str] = &[
     "worker.wake",
     "worker.attempts",
     "ask.lock",
+    "injection.lock",
     "private",
     "answers",
     "starts",
