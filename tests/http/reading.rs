@@ -181,7 +181,7 @@ fn figures_agree_with_what_happened() {
     let costs = site.get("/api/costs");
     assert_eq!(
         (&costs["total"]["calls"], &costs["days"][0]["model"]),
-        (&json!(1), &json!("extract-4"))
+        (&json!(1), &json!("extract-5"))
     );
     let none = site.get("/api/costs?limit=0");
     assert_eq!(

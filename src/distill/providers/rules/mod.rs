@@ -26,6 +26,7 @@ mod prompt;
 mod purposes;
 mod remarks;
 mod reply;
+mod rule_clause;
 mod rule_phrases;
 mod runners;
 mod shell;
@@ -47,7 +48,7 @@ use claude_mem_memory::modes::Mode;
 use parsed_turn::ParsedTurn;
 
 /// Recorded in place of a model's name. The number rises with changes of the rules.
-pub const MODEL: &str = "extract-4";
+pub const MODEL: &str = "extract-5";
 
 /// Replies to a turn that is over: observations and a summary.
 pub fn extract(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> String {
