@@ -2,9 +2,9 @@
 //! and words.
 //!
 //! This crate knows neither vectors nor the model; [`Meaning`] is the interface. The score is
-//! `cosine − usual + weight · coverage · words / best words`. Where no memory contains the words of
-//! the query, they count less. The usual cosine is the median in the searched projects: all
-//! memories of a project are somewhat alike.
+//! `cosine − usual + weight · coverage · words / best words`. Where no memory contains the rarest
+//! words of the query, words count less. The usual cosine is the median in the searched projects:
+//! all memories of a project are somewhat alike.
 
 use super::{
     Filter, Kind, MemoryId, Query, Score, Search,
@@ -29,7 +29,7 @@ const SAMPLED_ROWS: i64 = 200;
 const SAMPLE_MIN: usize = 20;
 /// The weight of words in relation to the model's own measure, which was taken with plain BM25; the
 /// score of words here also counts adjacent words.
-const WORDS_TRUST: f64 = 1.5;
+const WORDS_TRUST: f64 = 1.25;
 /// Number of the best memories by words that determine how well the words are covered.
 const COVERING_ROWS: usize = 10;
 
@@ -74,7 +74,7 @@ impl Fusion {
         let mut by_words: Vec<&Score> = scores.filter(|score| score.words > 0.0).collect();
         by_words.sort_by(|left, right| right.words.total_cmp(&left.words));
         let best_words = by_words.first().map_or(1.0, |best| best.words);
-        let covering = by_words.iter().take(COVERING_ROWS).map(|score| score.share);
+        let covering = by_words.iter().take(COVERING_ROWS).map(|score| score.covered);
         let coverage = covering.fold(0.0, f64::max);
         Self { weight, coverage, best_words, usual }
     }

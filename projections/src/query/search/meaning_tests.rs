@@ -84,6 +84,24 @@ fn what_shares_no_word_is_found_by_meaning_and_counted_apart() {
 }
 
 #[test]
+fn words_count_as_much_in_a_long_prompt_as_in_a_short_query() {
+    let mut texts = vec![
+        ("/p", "The invoice export of the shop rounds cents."),
+        ("/p", "Totals of bills are computed with decimals."),
+    ];
+    texts.resize(30, ("/p", "The cat sleeps."));
+    let store = notes(&texts);
+    let long = "good morning, yesterday my colleague told me that some customers complained loudly: \
+                the invoice export of the shop shows strange cents";
+    let mut meaning = Cosines(vec![Some(0.6), Some(0.75)]);
+    meaning.0.resize(30, Some(0.5));
+    for query in ["invoice export of the shop: cents", long] {
+        let search = Search { query: query.into(), ..Search::default() };
+        assert_eq!(ids(&store.search_by(&search, Some(&meaning)).unwrap()), [1, 2], "{query}");
+    }
+}
+
+#[test]
 fn a_small_project_is_searched_whole_among_many_nearer_memories() {
     let mut texts = vec![("/big", "nothing of interest"); 1500];
     texts.push(("/small", "the answer"));

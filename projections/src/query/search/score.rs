@@ -22,6 +22,9 @@ const MISSED: f64 = 0.2;
 const COMPLETE: f64 = 0.1;
 /// Words further apart than this are not adjacent.
 const APART_MAX: usize = 4;
+/// A row with this many of a query's words covers it, if they are the rarest ones: no memory
+/// contains all words of a long prompt, and some of them say nothing about its subject.
+const COVERING_TERMS: usize = 4;
 
 /// The score of a row, and its parts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -38,13 +41,16 @@ pub struct Score {
     pub met: f64,
     /// That share, by the weight of the words.
     pub share: f64,
+    /// How much of the query's subject the row contains, from 0 to 1.
+    #[serde(skip)]
+    pub(super) covered: f64,
     /// Number of words of the row.
     #[serde(skip)]
     pub length: u32,
     /// How near the row is to the query by meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cosine: Option<f64>,
-    /// The share of the query's words that the best rows contain, if meaning counts: so much do the
+    /// How much of the query's subject the best rows contain, if meaning counts: so much do the
     /// words count next to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<f64>,
@@ -56,6 +62,8 @@ pub(crate) struct Scorer<'a> {
     query: &'a Query,
     /// The weight of each term.
     worths: Vec<f64>,
+    /// The weight of the terms that cover the query.
+    covering: f64,
     average_words: f64,
     matcher: Matcher<'a>,
 }
@@ -77,7 +85,10 @@ pub(crate) enum Role {
 
 impl<'a> Scorer<'a> {
     pub(crate) fn new(query: &'a Query, worths: Vec<f64>, average_words: f64) -> Self {
-        Self { query, worths, average_words, matcher: Matcher::new(query) }
+        let mut heaviest = worths.clone();
+        heaviest.sort_by(|left, right| right.total_cmp(left));
+        let covering = heaviest.iter().take(COVERING_TERMS).sum();
+        Self { query, worths, covering, average_words, matcher: Matcher::new(query) }
     }
 
     pub(crate) fn score(&self, columns: &[Column<'_>]) -> Score {
@@ -102,7 +113,9 @@ impl<'a> Scorer<'a> {
         let terms: Vec<f64> = counts.iter().zip(&self.worths).map(worth).collect();
         let all: f64 = self.worths.iter().sum();
         let there = counts.iter().zip(&self.worths).filter(|(count, _)| **count > 0.0);
-        let share = there.map(|(_, worth)| worth).sum::<f64>() / all.max(f64::MIN_POSITIVE);
+        let there: f64 = there.map(|(_, worth)| worth).sum();
+        let share = there / all.max(f64::MIN_POSITIVE);
+        let covered = (there / self.covering.max(f64::MIN_POSITIVE)).min(1.0);
         let is_complete = counts.len() > 1 && counts.iter().all(|count| *count > 0.0);
         let met = 1.0 - MISSED + MISSED * share + if is_complete { COMPLETE } else { 0.0 };
         let total = (terms.iter().sum::<f64>() + together) * met;
@@ -113,6 +126,7 @@ impl<'a> Scorer<'a> {
             together,
             met,
             share,
+            covered,
             length: words,
             ..Score::default()
         }
@@ -309,6 +323,16 @@ mod tests {
         ];
         assert!(order.is_sorted_by(|left, right| left.total > right.total), "{order:#?}");
         assert!(order[5].total <= 0.0);
+    }
+
+    #[test]
+    fn four_words_cover_a_long_query_and_two_of_them_half_of_it() {
+        let long = "can you please find out why the cache fails on the second login of a user";
+        let covered = |query: &str, text: &str| scored(query, "", text).covered;
+        assert!(covered(long, "cache fails on login of the user") >= 1.0);
+        assert!((covered(long, "cache fails") - 0.5).abs() < 1e-9);
+        assert!((covered("cache fails", "cache") - 0.5).abs() < 1e-9);
+        assert!(covered(long, "nothing of it") <= 0.0);
     }
 
     #[test]
