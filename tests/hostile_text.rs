@@ -2,9 +2,10 @@
 
 use std::{fs::OpenOptions, io::Read as _, process::Stdio};
 
+use claude_mem_tools::pseudo_terminal;
 use serde_json::{Value, json};
 
-use crate::sandbox::{Sandbox, terminal};
+use crate::sandbox::Sandbox;
 
 /// A window title, the clipboard, a cleared screen, hidden text, C1 forms of them, a bell,
 /// backspaces, overrides of the direction, zero-width characters, and "RUN" in tag characters.
@@ -87,7 +88,7 @@ fn planted() -> Sandbox {
 
 /// The output of a command at a terminal, errors included.
 fn shown(sandbox: &Sandbox, arguments: &[&str]) -> String {
-    let (mut shown, name) = terminal();
+    let (mut shown, name) = pseudo_terminal::open().unwrap();
     let open = || OpenOptions::new().read(true).write(true).open(&name).unwrap();
     let mut command = sandbox.command(arguments);
     command.env("TERM", "xterm-256color").env("CLAUDE_MEM_PROVIDER", "extract");

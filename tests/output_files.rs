@@ -101,7 +101,7 @@ fn a_device_is_written_in_place_or_refused_and_stays_a_device() {
 #[test]
 fn a_terminal_shows_what_is_exported_to_it() {
     let sandbox = with(&CASES[0], |_| {});
-    let (mut shown, name) = crate::sandbox::terminal();
+    let (mut shown, name) = claude_mem_tools::pseudo_terminal::open().unwrap();
     sandbox.run(&["export", "--output", &name]).ok();
     let mut bytes = [0; 4096];
     let length = shown.read(&mut bytes).unwrap();

@@ -10,11 +10,8 @@ use std::{
     sync::OnceLock,
 };
 
-use claude_mem_tools::client::Client;
-use rustix::{
-    process::{Pid, Signal, kill_process},
-    termios::{Winsize, tcsetwinsize},
-};
+use claude_mem_tools::{client::Client, pseudo_terminal};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// A temporary home directory.
@@ -216,21 +213,6 @@ pub(crate) fn binary() -> &'static Path {
     })
 }
 
-/// A pseudo-terminal: the controlling end, and the path of the other end.
-pub(crate) fn terminal() -> (fs::File, String) {
-    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-    let shown = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-    grantpt(&shown).unwrap();
-    unlockpt(&shown).unwrap();
-    let name = ptsname(&shown, Vec::new()).unwrap().into_string().unwrap();
-    (shown.into(), name)
-}
-
-fn set_size(screen: &fs::File, columns: u16, rows: u16) {
-    let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-    tcsetwinsize(screen, size).unwrap();
-}
-
 /// A command at a terminal of this size.
 pub(crate) struct AtTerminal {
     child: Child,
@@ -241,14 +223,8 @@ pub(crate) struct AtTerminal {
 
 impl AtTerminal {
     /// Starts the command with all standard streams connected to the terminal.
-    pub(crate) fn start(mut command: Command, columns: u16, rows: u16) -> Self {
-        let (screen, name) = terminal();
-        let size =
-            rustix::termios::Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        rustix::termios::tcsetwinsize(&screen, size).unwrap();
-        let open = || fs::OpenOptions::new().read(true).write(true).open(&name).unwrap();
-        command.env("TERM", "xterm-256color").env("PAGER", "cat");
-        let child = command.stdin(open()).stdout(open()).stderr(open()).spawn().unwrap();
+    pub(crate) fn start(command: Command, columns: u16, rows: u16) -> Self {
+        let (child, screen) = pseudo_terminal::spawn(command, columns, rows).unwrap();
         Self { child, screen, unread: Vec::new() }
     }
 
@@ -279,7 +255,7 @@ impl AtTerminal {
 
     /// Changes the size, as if the window were resized.
     pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
-        set_size(&self.screen, columns, rows);
+        pseudo_terminal::resize(&self.screen, columns, rows).unwrap();
         self.signal(Signal::WINCH);
     }
 

@@ -1,6 +1,6 @@
 //! Tools for tests of claude-mem: a scripted model server, a bucket that fails on demand, the real
-//! Claude Code client, a storm of killed processes, one of socket events, and steady load on a
-//! worker. All of them need Unix.
+//! Claude Code client, a storm of killed processes, one of socket events, steady load on a
+//! worker, and a pseudo-terminal. All of them need Unix.
 
 #![cfg(unix)]
 
@@ -11,6 +11,7 @@ pub mod client_fixtures;
 pub mod crash;
 pub mod model;
 pub mod placeholders;
+pub mod pseudo_terminal;
 pub mod s3;
 pub mod soak;
 pub mod socket_storm;

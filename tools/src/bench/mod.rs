@@ -12,6 +12,7 @@ mod embed;
 mod fold;
 mod hooks;
 mod import;
+mod interactive;
 mod log;
 mod machine;
 mod recall;
@@ -59,6 +60,7 @@ pub(crate) const GROUPS: &[Group] = &[
     ship::GROUP,
     vectors::GROUP,
     embed::GROUP,
+    interactive::GROUP,
 ];
 
 /// Options of a benchmark.
