@@ -1,7 +1,11 @@
 //! `claude-mem distill`: from recorded events to memories, with models that work and models that
 //! fail.
 
-use std::{process::Stdio, time::Duration};
+use std::{
+    process::Stdio,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use claude_mem_tools::model::{Answer, Gate, Request, Script, Server, Usage, When};
 use serde_json::Value;
@@ -346,8 +350,8 @@ fn above_the_days_cap_everything_waits_for_the_next_day() {
     let server = Server::answering(move |request| Answer::text(reply("saw", request)).usage(usage));
     let (sandbox, server) = (Sandbox::new(), server.unwrap());
     Session::worked(&sandbox, "a", 5);
-    // A request takes 10 000 tokens, which cost 1.4 cents.
-    for (name, value) in [("TOKENS", "25000"), ("COST", "0.03")] {
+    // A request takes 10 000 tokens, which cost 1.4 cents, and may take 4.4 cents.
+    for (name, value) in [("TOKENS", "25000"), ("COST", "0.065")] {
         let before = server.requests().len();
         let mut variables = provider("anthropic", &server);
         let tomorrow = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(48);
@@ -356,7 +360,7 @@ fn above_the_days_cap_everything_waits_for_the_next_day() {
         variables.push(("CLAUDE_MEM_NOW".into(), moment.to_string()));
         let printed = run(&sandbox, &["distill"], &variables);
         assert_eq!(printed.code, 0, "{printed:?}");
-        assert!(printed.stderr.contains("a day are spent; a request takes"), "{printed:?}");
+        assert!(printed.stderr.contains("a day are spent; a request may take"), "{printed:?}");
         assert!(printed.stderr.contains("; the rest stays pending until tomorrow"), "{printed:?}");
         assert_eq!(server.requests().len() - before, 2, "{name}: a third has no room");
         run(&sandbox, &["distill"], &variables).ok();
@@ -385,7 +389,7 @@ fn the_days_cap_holds_with_agents_side_by_side() {
         variables.push(("CLAUDE_MEM_DAILY_COST_MAX".into(), cap.into()));
         let printed = run(&sandbox, &["distill"], &variables);
         assert!(
-            printed.stderr.contains("a day are spent; a request takes about $0.40"),
+            printed.stderr.contains("a day are spent; a request may take $0.40"),
             "{printed:?}"
         );
         assert_eq!(server.requests().len(), requests, "{cap}");
@@ -396,9 +400,34 @@ fn the_days_cap_holds_with_agents_side_by_side() {
     let _serving = Serving::start(&sandbox, &borrowed);
     until(|| {
         let printed = sandbox.run(&["status"]).ok();
-        printed.contains("$2.00 of $2.10 a day are spent; a request takes about $0.40")
+        printed.contains("$2.00 of $2.10 a day are spent; a request may take $0.40")
     });
     assert_eq!(server.requests().len(), 5, "{}", spent());
+}
+
+#[test]
+fn the_days_cap_holds_when_responses_grow() {
+    // 600 tokens at first, then as many as the request allows: 4 cents each.
+    let answered = AtomicU64::new(0);
+    let server = Server::answering(move |request| {
+        let is_first = answered.fetch_add(1, Ordering::Relaxed) < 2;
+        let output = if is_first { 600 } else { 8192 };
+        Answer::text(reply("saw", request)).usage(Usage { input: 2000, output, ..Usage::default() })
+    });
+    let (sandbox, server) = (Sandbox::new(), server.unwrap());
+    for id in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+        Session::worked(&sandbox, id, 1);
+    }
+    let mut variables = provider("anthropic", &server);
+    variables.push(("CLAUDE_MEM_MAX_CONCURRENT_AGENTS".into(), "8".into()));
+    variables.push(("CLAUDE_MEM_DAILY_COST_MAX".into(), "0.15".into()));
+    let printed = run(&sandbox, &["distill"], &variables);
+    assert!(printed.stderr.contains("a day are spent; a request may take $0.0"), "{printed:?}");
+    let requests = server.requests().len();
+    assert!((3..=5).contains(&requests), "{requests} requests");
+    let printed = sandbox.run(&["costs", "--json"]).ok();
+    let spent = json(printed.lines().last().unwrap())["cost_usd"].as_f64().unwrap();
+    assert!(spent <= 0.15, "{spent}");
 }
 
 #[test]

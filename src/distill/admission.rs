@@ -65,10 +65,10 @@ pub(crate) struct Admission {
 struct State {
     circuit: Circuit,
     today: Today,
-    /// Estimated cost of the requests in flight.
+    /// What the requests in flight may cost.
     reserved: Spent,
     in_flight: usize,
-    /// Estimated cost of the request that did not fit under the cap.
+    /// What the request that did not fit under the cap may cost.
     over_cap: Option<Spent>,
     stopped: Option<Stopped>,
     last_refusal: Option<Stopped>,
@@ -83,13 +83,14 @@ pub(crate) struct Permit {
 }
 
 impl State {
-    /// Estimated cost of the next request: at least that of the largest request of the day.
-    fn next(&self, expected: &Spent) -> Spent {
-        let Some(largest) = self.today.largest else { return *expected };
-        let is_larger = largest.tokens() > expected.tokens();
+    /// What the next request may cost: at least as much as the largest request of the day. A client
+    /// that is a provider sends more than we give it.
+    fn next(&self, at_most: &Spent) -> Spent {
+        let Some(largest) = self.today.largest else { return *at_most };
+        let is_larger = largest.tokens() > at_most.tokens();
         Spent {
-            cost_micros: expected.cost_micros.max(largest.cost_micros),
-            ..if is_larger { largest } else { *expected }
+            cost_micros: at_most.cost_micros.max(largest.cost_micros),
+            ..if is_larger { largest } else { *at_most }
         }
     }
 
@@ -126,16 +127,16 @@ impl Admission {
         Self { state: Mutex::new(state), caps, wait_max }
     }
 
-    /// Blocks until a request of this estimated cost may be sent. Returns `None` once the run has
+    /// Blocks until a request that costs at most this may be sent. Returns `None` once the run has
     /// stopped.
-    pub(crate) fn acquire(&self, expected: &Spent) -> Option<Permit> {
+    pub(crate) fn acquire(&self, at_most: &Spent) -> Option<Permit> {
         loop {
             let pause = {
                 let mut state = self.state();
                 if state.stopped.is_some() {
                     return None;
                 }
-                let next = state.next(expected);
+                let next = state.next(at_most);
                 match self.cap_wait(&mut state, &next).and_then(|pause| match pause {
                     None => self.circuit_wait(&mut state),
                     pause => Ok(pause),
@@ -315,7 +316,7 @@ mod tests {
         succeed(&admission, &tokens(60));
         assert!(permit(&admission).is_none(), "the next one may take 60, too");
         let message = admission.stopped().unwrap().message();
-        assert_eq!(message, "120 of 130 tokens a day are spent; a request takes 60");
+        assert_eq!(message, "120 of 130 tokens a day are spent; a request may take 60");
         admission.reset(Today { spent: tokens(120), largest: Some(tokens(60)) });
         assert!(matches!(admission.blocked(), Some((Stopped::Cap(_), _))));
         admission.reset(Today::default());

@@ -162,15 +162,15 @@ impl<'a> DistillRun<'a> {
         let earlier = EarlierMemories { digest: digest.as_deref(), rows: &earlier };
         // A reprocessing starts to count attempts anew.
         let mut attempt = if self.generation == 0 { planned.batch.attempt() } else { 1 };
-        let expected = match self.prompt_set.is_free() {
+        let at_most = match self.prompt_set.is_free() {
             true => Spent::default(),
-            false => self.prompt_set.request(input, earlier.digest, None).expected(),
+            false => self.prompt_set.request(input, earlier.digest, None).at_most(),
         };
         loop {
             if self.is_stopped.load(Ordering::SeqCst) {
                 return false;
             }
-            let Some(permit) = self.admission.acquire(&expected) else { return false };
+            let Some(permit) = self.admission.acquire(&at_most) else { return false };
             let sent = self.responder.distill(self.prompt_set, input, &earlier, &self.cancel);
             let read = sent.and_then(|response| self.read(response, input));
             log_response(input, read.as_ref().map(|(response, _)| response));

@@ -77,9 +77,9 @@ settings! {
         REQUEST_TIMEOUT: u64 = "CLAUDE_MEM_REQUEST_TIMEOUT", count(180, 1..=3600), unit Seconds,
             "Request timeout", "Time limit of one response of the provider. A request is parked after five timeouts.";
         DAILY_TOKENS_MAX: u64 = "CLAUDE_MEM_DAILY_TOKENS_MAX", count(2_000_000, 0..=u64::MAX), unit Tokens,
-            "Daily token limit", "Distilling pauses until the next day when this many tokens are spent. 0 means no limit.";
+            "Daily token limit", "Distilling pauses until the next day when a request could exceed this many tokens. 0 means no limit.";
         DAILY_COST_MAX: f64 = "CLAUDE_MEM_DAILY_COST_MAX", 2.0, unit Dollars,
-            "Daily cost limit", "Distilling pauses until the next day when this much is spent. 0 means no limit.";
+            "Daily cost limit", "Distilling pauses until the next day when a request could exceed this cost. 0 means no limit.";
         VERBOSITY: Verbosity = "CLAUDE_MEM_VERBOSITY", Verbosity::Normal,
             "Verbosity", "How much is worth remembering.";
         MODE: String = "CLAUDE_MEM_MODE", Plain("code"),

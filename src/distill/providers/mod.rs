@@ -69,16 +69,28 @@ pub struct Request {
 /// About four bytes per token of English and code.
 const TOKEN_BYTES: u64 = 4;
 
+/// Hardly any text has shorter tokens.
+const TOKEN_BYTES_MIN: u64 = 2;
+
 /// Tokens of a typical response.
 const ANSWER_TOKENS: u64 = 600;
 
 impl Request {
     /// Estimated cost; no money if the price of the model is unknown.
     pub fn expected(&self) -> Spent {
+        self.cost(TOKEN_BYTES, ANSWER_TOKENS)
+    }
+
+    /// The cost with the longest response: what to reserve under a cap.
+    pub(crate) fn at_most(&self) -> Spent {
+        self.cost(TOKEN_BYTES_MIN, u64::from(self.limits.tokens_out_max))
+    }
+
+    fn cost(&self, token_bytes: u64, tokens_out: u64) -> Spent {
         let parts = [&self.system, &self.digest, &self.text, &self.closing];
         let bytes: usize = parts.into_iter().map(String::len).sum();
-        let tokens_in = (bytes as u64).div_ceil(TOKEN_BYTES);
-        let spent = Spent { tokens_in, tokens_out: ANSWER_TOKENS, ..Spent::default() };
+        let tokens_in = (bytes as u64).div_ceil(token_bytes);
+        let spent = Spent { tokens_in, tokens_out, ..Spent::default() };
         Spent { cost_micros: price(&self.model, &spent), ..spent }
     }
 }

@@ -181,7 +181,7 @@ impl Caps {
         self.reached_by(today, &Spent::default())
     }
 
-    /// The cap that blocks a request of this estimated cost, in one line.
+    /// The cap that blocks a request of this cost, in one line.
     pub(crate) fn reached_by(&self, today: &Spent, next: &Spent) -> Option<String> {
         let is_over =
             |spent: u64, next: u64, max: u64| max > 0 && (spent >= max || next > max - spent);
@@ -189,7 +189,11 @@ impl Caps {
         if is_over(tokens, more, self.tokens_max) {
             let text = format!("{tokens} of {} tokens a day are spent", self.tokens_max);
             let is_spent = tokens >= self.tokens_max;
-            return Some(if is_spent { text } else { format!("{text}; a request takes {more}") });
+            return Some(if is_spent {
+                text
+            } else {
+                format!("{text}; a request may take {more}")
+            });
         }
         let (cost, more) = (today.cost_micros.unwrap_or(0), next.cost_micros.unwrap_or(0));
         is_over(cost, more, self.cost_micros_max).then(|| {
@@ -198,7 +202,7 @@ impl Caps {
             let text = format!("{} of {max} a day are spent", dollars(cost));
             let is_spent = cost >= self.cost_micros_max;
             let more = dollars(more.max(10_000));
-            if is_spent { text } else { format!("{text}; a request takes about {more}") }
+            if is_spent { text } else { format!("{text}; a request may take {more}") }
         })
     }
 }
