@@ -78,6 +78,7 @@ await open(async (stage) => {
 
   // A second browser with the link of the first, or with none, sees nothing.
   await page.evaluate(() => localStorage.clear());
+  await page.evaluate(() => void indexedDB.deleteDatabase("claude-mem"));
   await page.goto(stage.link);
   await sees(page.locator("main"), "This link has expired");
   await page.goto(origin);
