@@ -82,7 +82,7 @@ pub(super) const CUSTOM_ENDINGS: &str = " kullanıyoruz | kullanmıyoruz | yapm�
 
 /// Look like a custom, and report something.
 pub(super) const NO_CUSTOMS: &str = " we don't have | we don't know | we don't see | we don't get | we do not have | we do not know | \
-     we only have | we only got | we only see | we don't understand | we're on it | we are on it ";
+     we only have | we only ever have | we always have | we never have | we only got | we only see | we don't understand | we're on it | we are on it ";
 
 /// What holds for a thing in general.
 pub(super) const PROPERTIES: &str = " is off limits | are off limits | is off-limits | are off-limits | is forbidden | are forbidden | is banned | \
