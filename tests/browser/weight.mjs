@@ -1,5 +1,5 @@
 // The first paint is light, and a long list comes in pieces, whatever its length.
-import { assert, counts, open, run, sees } from "./stage.mjs";
+import { Session, assert, counts, open, run, sees } from "./stage.mjs";
 
 const MEMORIES = 60;
 
@@ -24,7 +24,9 @@ await open(async (stage) => {
   });
   await stage.go("/");
   await sees(page.locator(".row"), "Memory number 59");
-  await page.waitForLoadState("networkidle").catch(() => {});
+  // The last script is loaded when the page is idle. The stream never ends, so the network is never idle.
+  const isLoaded = () => [...asked.values()].some(({ url, bytes }) => url === "/assets/write.js" && bytes > 0);
+  while (!isLoaded()) await page.waitForTimeout(10);
   const all = [...asked.values()];
   const sum = all.reduce((total, { bytes }) => total + bytes, 0);
   console.log(`first paint: ${sum} bytes in ${all.length} requests`);
@@ -61,4 +63,15 @@ await open(async (stage) => {
   await counts(rows, MEMORIES);
   await sees(page.locator(".end"), "End of results");
   await sees(rows, "Memory number 0");
+
+  // Whatever the number of projects, the bars of a figure add up to it.
+  for (let at = 0; at < 12; at += 1) new Session({ session: `session-${at}`, project: `project-${at}` });
+  await stage.go("/stats");
+  const bars = page.locator("figure", { hasText: "Events by project" }).locator("li");
+  await sees(bars, "4 other projects");
+  const numbers = await bars.locator(".number").allInnerTexts();
+  assert.equal(numbers.length, 10);
+  const total = page.locator(".figures > div", { has: page.getByText("Events", { exact: true }) }).locator("dd");
+  const added = numbers.reduce((all, number) => all + Number(number), 0);
+  assert.ok((await total.innerText()).startsWith(`${added}`), `${added} of ${await total.innerText()}`);
 });

@@ -1,9 +1,9 @@
 // Requests to the worker. The key is kept in this origin's own storage, which other ports cannot read, and is sent
 // as a header. A cookie would go to every server on this address, also to those of other users. The key ends with the
 // worker; the next one gives a new key to a browser that it knows.
-import { introduce, prove } from "./browser_key.js";
-
 const KEY = "claude-mem-key";
+// Seldom needed.
+const browserKey = () => import("./browser_key.js");
 let key = recall();
 
 function recall() {
@@ -31,7 +31,8 @@ export async function enter() {
   const [link, ...rest] = location.hash.slice(1).split("/");
   history.replaceState(null, "", location.pathname);
   if (!link) return undefined;
-  const isIn = await logIn({ "x-claude-mem-link": link, ...(await introduce()) });
+  const known = await browserKey().then(({ introduce }) => introduce(), () => ({}));
+  const isIn = await logIn({ "x-claude-mem-link": link, ...known });
   return isIn ? inside(`/${rest.join("/")}`) : undefined;
 }
 
@@ -51,8 +52,10 @@ async function logIn(headers) {
 let renewal;
 /** Gets a key from a worker that was started after this browser became known. Requests share one attempt. */
 function renew() {
-  renewal ??= prove()
+  renewal ??= browserKey()
+    .then(({ prove }) => prove())
     .then((headers) => headers && logIn(headers))
+    .catch(() => false)
     .finally(() => (renewal = undefined));
   return renewal;
 }

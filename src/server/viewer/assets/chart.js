@@ -227,9 +227,13 @@ export function calendar({ title, days, value, text, link }) {
   );
 }
 
-/** Bars by name, the longest first. `link` makes an address of a name, and `text` what is shown of it. */
+/**
+ * Bars by name, the longest first. `link` makes an address of a name, and `text` what is shown of it. A row with
+ * `isRest` stands for all others, and has no address.
+ */
 export function bars({ title, rows, format, link, text = String }) {
   const top = Math.max(...rows.map(({ value }) => value)) || 1;
+  const label = (name) => ({ class: "name", title: text(name) });
   return h(
     "figure",
     { class: "chart bars" },
@@ -237,11 +241,11 @@ export function bars({ title, rows, format, link, text = String }) {
     h(
       "ul",
       null,
-      rows.map(({ name, value, style }) =>
+      rows.map(({ name, value, style, isRest }) =>
         h(
           "li",
           null,
-          h("a", { class: "name", href: link(name), title: text(name) }, text(name)),
+          isRest ? h("span", label(name), text(name)) : h("a", { ...label(name), href: link(name) }, text(name)),
           h("span", { class: "number" }, format(value)),
           s(
             "svg",

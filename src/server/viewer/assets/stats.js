@@ -12,6 +12,7 @@ const SPANS = [
   [365, "A year"],
 ];
 
+const BARS_MAX = 10;
 /** Below this, the size of the log needs no chart. */
 const LOG_BYTES_SHOWN = 100_000_000;
 
@@ -112,6 +113,18 @@ function inPairs(figures) {
   return figures;
 }
 
+/** The projects with most, and the sum of the others, so that the bars add up to the total. */
+function largest(projects, key) {
+  const rows = projects
+    .map(({ project: name, [key]: value }) => ({ name, value }))
+    .filter(({ value }) => value)
+    .sort((a, b) => b.value - a.value);
+  if (rows.length <= BARS_MAX) return rows;
+  const rest = rows.splice(BARS_MAX - 1);
+  const value = rest.reduce((sum, row) => sum + row.value, 0);
+  return [...rows, { name: many(rest.length, "other project"), value, isRest: true }];
+}
+
 /** The feed of one day. */
 const dayAddress = (project) => (day) => {
   const filters = new URLSearchParams({ since: day, until: day });
@@ -126,11 +139,8 @@ function plots(days, { log }, { projects, types }, project) {
     ...day,
     other: Math.max(0, day.events - day.tool_uses - day.prompts),
   }));
-  const rows = projects
-    .filter(({ events }) => events)
-    .sort((a, b) => b.events - a.events)
-    .slice(0, 10);
-  const paid = rows.filter(({ cost_usd: cost }) => cost);
+  const busy = largest(projects, "events");
+  const paid = largest(projects, "cost_usd");
   const link = dayAddress(project);
   return [
     days.length > 90 &&
@@ -202,10 +212,10 @@ function plots(days, { log }, { projects, types }, project) {
           `/?${new URLSearchParams({ kind: "observation", type, since: days[0].day, ...(project && { project }) })}`,
       }),
     !project &&
-      rows.length > 0 &&
+      busy.length > 0 &&
       bars({
         title: "Events by project",
-        rows: rows.map(({ project: name, events: value }) => ({ name, value })),
+        rows: busy,
         format: brief,
         link: (name) => `/?project=${encodeURIComponent(name)}`,
       }),
@@ -213,7 +223,7 @@ function plots(days, { log }, { projects, types }, project) {
       paid.length > 0 &&
       bars({
         title: "Money by project",
-        rows: paid.map(({ project: name, cost_usd: value }) => ({ name, value, style: "two" })),
+        rows: paid.map((row) => ({ ...row, style: "two" })),
         format: money,
         link: (name) => `/stats?project=${encodeURIComponent(name)}`,
       }),
