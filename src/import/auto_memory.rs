@@ -54,6 +54,8 @@ pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), 
         let envelope = envelope(CLAUDE_CODE.name, "", project);
         for file in notes {
             let note = match Note::read(&file) {
+                // An index alone says nothing more than the notes.
+                Ok(Some(note)) if note.text.is_empty() => continue,
                 Ok(Some(note)) => note,
                 Ok(None) => {
                     sink.leave_out("notes that are too long");
@@ -118,6 +120,10 @@ impl Note {
         let text = String::from_utf8_lossy(&fs::read(path)?).into_owned();
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let (head, body) = front_matter(&text);
+        let body = match file == INDEX {
+            true => without_pointers(body, path.parent().unwrap_or(path)),
+            false => body.to_owned(),
+        };
         let described = head.lines().find_map(|line| line.strip_prefix("description:"));
         let title = described.map(|text| text.trim().trim_matches(['"', '\'']).to_owned());
         Ok(Some(Self {
@@ -133,6 +139,21 @@ impl Note {
 fn front_matter(text: &str) -> (&str, &str) {
     let parts = text.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---"));
     parts.map_or(("", text), |(head, body)| (head, body.trim_start_matches('-')))
+}
+
+/// The file that lists the others, one line for each.
+const INDEX: &str = "MEMORY.md";
+
+/// The text of the index without the lines that point to a note in this folder, which has more to
+/// say; empty if only headings are left.
+fn without_pointers(text: &str, folder: &Path) -> String {
+    let is_pointer = |line: &str| {
+        let target = line.split_once("](").and_then(|(_, rest)| rest.split_once(')'));
+        target.is_some_and(|(file, _)| is_note(Path::new(file)) && folder.join(file).is_file())
+    };
+    let left: Vec<&str> = text.lines().filter(|line| !is_pointer(line)).collect();
+    let says_something = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
+    if left.iter().any(says_something) { left.join("\n") } else { String::new() }
 }
 
 fn is_note(file: &Path) -> bool {

@@ -409,7 +409,11 @@ fn notes_of_claude_code_are_imported_marked_renewed_and_not_given_back_to_it() {
     let history = json!({"display": "x", "project": shop, "timestamp": 1});
     sandbox.write(".claude/history.jsonl", &lines(&[history]));
     let place = format!(".claude/projects/{folder}/memory");
-    sandbox.write(&format!("{place}/MEMORY.md"), "- [Port](port.md): where the walrus listens\n");
+    let index = |more: &str| {
+        let pointer = "# Memory\n- [Port](port.md): where the walrus listens\n";
+        sandbox.write(&format!("{place}/MEMORY.md"), &format!("{pointer}{more}"));
+    };
+    index("");
     let note = |port: u32| {
         let text = format!(
             "---\nname: port\ndescription: \"Where the walrus listens\"\nmetadata:\n  type: project\n---\n\
@@ -421,7 +425,12 @@ fn notes_of_claude_code_are_imported_marked_renewed_and_not_given_back_to_it() {
     sandbox.write(".claude/projects/-gone/memory/MEMORY.md", "of an unknown folder\n");
     sandbox.write(&format!("{place}/dump.md"), &"x".repeat(300 << 10));
     let found = import(&sandbox, &["--from", "auto-memory"]);
-    assert_eq!(added(&found), 2, "{found}");
+    assert_eq!(added(&found), 1, "an index alone is no note: {found}");
+    index("- The otter eats at noon.\n- [Gone](gone.md): a note that is not there\n");
+    let found = import(&sandbox, &["--from", "auto-memory"]);
+    assert_eq!(added(&found), 1, "{found}");
+    let notes = sandbox.run(&["search", "otter"]).ok();
+    assert!(notes.contains("gone.md") && !notes.contains("port.md"), "{notes}");
     let left_out = json!({"notes of a folder that is unknown": 1, "notes that are too long": 1});
     assert_eq!(found["left_out"], left_out);
     assert_eq!(added(&import(&sandbox, &["--from", "auto-memory"])), 0);
