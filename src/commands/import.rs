@@ -95,8 +95,7 @@ impl Import {
 }
 
 fn nothing_named(app: &App) -> Failure {
-    let found: Vec<String> = From::WITH_PLACE
-        .into_iter()
+    let found: Vec<String> = From::all()
         .filter(|from| from.usual_place(app).is_some_and(|path| path.exists()))
         .map(|from| format!("`claude-mem import --from {}`", from.flag()))
         .collect();

@@ -21,69 +21,71 @@ use std::{
     fs::{self, File},
     io::Read,
     path::{Path, PathBuf},
+    sync::LazyLock,
 };
 
+use clap::{ValueEnum, builder::PossibleValue};
 use claude_mem_capture::{
     CLAUDE_CODE, Client,
-    clients::{self, past::PastSessions},
+    clients::{CLIENTS, past::PastSessions},
 };
 use claude_mem_core::{app::App, failure::Failure};
 use lines::{Line, Lines};
 
 /// Formats that can be imported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy)]
 pub enum From {
-    /// The TypeScript claude-mem: its database, or a file it exported
     Ts,
-    /// Claude Code's own records of past sessions
+    /// Claude Code's records of past sessions.
     Transcripts,
-    /// Codex CLI's records of past sessions
-    Codex,
-    /// GitHub Copilot CLI's records of past sessions
-    Copilot,
-    /// Gemini CLI's records of past sessions
-    Gemini,
-    /// Qwen Code's records of past sessions
-    Qwen,
-    /// Cursor's transcripts: prompts and answers, dated by their files
-    Cursor,
-    /// The database of OpenCode
-    #[value(name = "opencode")]
-    OpenCode,
-    /// Prompts in Claude Code's `history.jsonl`, which stay when transcripts are deleted
+    /// The records of a client that has them in [`PastSessions`].
+    Client(&'static Client, &'static PastSessions),
     History,
-    /// Notes that Claude Code writes for itself: `memory/*.md` of each project
     AutoMemory,
-    /// What `claude-mem export` wrote
     Export,
 }
 
+static ALL: LazyLock<Vec<From>> = LazyLock::new(|| {
+    let past = |client: &&'static Client| Some(From::Client(client, client.past.as_ref()?));
+    let clients = CLIENTS.iter().filter_map(past);
+    let own = [From::Ts, From::Transcripts];
+    own.into_iter().chain(clients).chain([From::History, From::AutoMemory, From::Export]).collect()
+});
+
+impl ValueEnum for From {
+    fn value_variants<'a>() -> &'a [Self] {
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Self::Ts => "The TypeScript claude-mem: its database, or a file it exported".into(),
+            Self::Transcripts => "Claude Code's own records of past sessions".into(),
+            Self::Client(client, _) => format!("Past sessions of {}", client.title),
+            Self::History => {
+                "Prompts in Claude Code's `history.jsonl`, which stay when transcripts are deleted"
+                    .into()
+            }
+            Self::AutoMemory => {
+                "Notes that Claude Code writes for itself: `memory/*.md` of each project".into()
+            }
+            Self::Export => "What `claude-mem export` wrote".into(),
+        };
+        Some(PossibleValue::new(self.flag()).help(help))
+    }
+}
+
 impl From {
-    /// Those that have a usual place.
-    pub const WITH_PLACE: [Self; 10] = [
-        Self::Ts,
-        Self::Transcripts,
-        Self::History,
-        Self::AutoMemory,
-        Self::Codex,
-        Self::Copilot,
-        Self::Gemini,
-        Self::Qwen,
-        Self::OpenCode,
-        Self::Cursor,
-    ];
+    pub fn all() -> impl Iterator<Item = Self> {
+        ALL.iter().copied()
+    }
 
     /// The value of `--from`.
     pub fn flag(self) -> &'static str {
         match self {
             Self::Ts => "ts",
             Self::Transcripts => "transcripts",
-            Self::Codex => "codex",
-            Self::Copilot => "copilot",
-            Self::Gemini => "gemini",
-            Self::Qwen => "qwen",
-            Self::OpenCode => "opencode",
-            Self::Cursor => "cursor",
+            Self::Client(client, _) => client.name,
             Self::History => "history",
             Self::AutoMemory => "auto-memory",
             Self::Export => "export",
@@ -95,10 +97,10 @@ impl From {
         match self {
             Self::Ts => "the TypeScript claude-mem",
             Self::Transcripts => "transcripts",
+            Self::Client(client, _) => client.title,
             Self::History => "Claude Code's prompt history",
             Self::AutoMemory => "Claude Code's auto memory",
             Self::Export => "an export",
-            _ => self.client().map_or("", |client| client.title),
         }
     }
 
@@ -107,42 +109,31 @@ impl From {
         match self {
             Self::Ts => Some(app.paths.data.join(DATABASE)),
             Self::Transcripts | Self::AutoMemory => transcripts_dir(app),
+            Self::Client(_, past) => past.find(&app.environment, app.paths.home.as_deref()),
             Self::History => Some(transcripts_dir(app)?.with_file_name("history.jsonl")),
             Self::Export => None,
-            _ => self.past()?.find(&app.environment, app.paths.home.as_deref()),
         }
     }
 
-    /// Those with sessions of a client.
-    pub fn of_sessions() -> impl Iterator<Item = Self> {
-        let is_of_client = |from: &Self| *from == Self::Transcripts || from.client().is_some();
-        Self::WITH_PLACE.into_iter().filter(is_of_client)
-    }
-
-    /// The client whose sessions it means.
-    pub fn client_title(self) -> &'static str {
-        self.client().unwrap_or(&CLAUDE_CODE).title
-    }
-
-    /// The client whose records it means, unless it is Claude Code.
-    fn client(self) -> Option<&'static Client> {
-        clients::find(self.flag())
-    }
-
-    fn past(self) -> Option<&'static PastSessions> {
-        self.client()?.past.as_ref()
+    /// The client whose sessions it means; `None` if it does not mean sessions.
+    pub fn client(self) -> Option<&'static Client> {
+        match self {
+            Self::Transcripts => Some(&CLAUDE_CODE),
+            Self::Client(client, _) => Some(client),
+            _ => None,
+        }
     }
 }
 
 /// Imports the file or folder at `path`.
 pub fn import(app: &App, sink: &mut Sink<'_>, from: From, path: &Path) -> Result<(), Failure> {
-    match (from, from.client()) {
-        (From::Ts, _) => upstream::import(app, sink, path)?,
-        (From::Export, _) => export::import(sink, path)?,
-        (From::History, _) => history::import(app, sink, path)?,
-        (From::AutoMemory, _) => auto_memory::import(app, sink, path)?,
-        (_, Some(client)) => transcripts::import_of(app, sink, client, path)?,
-        (_, None) => transcripts::import(app, sink, path)?,
+    match from {
+        From::Ts => upstream::import(app, sink, path)?,
+        From::Transcripts => transcripts::import(app, sink, path)?,
+        From::Client(client, past) => transcripts::import_of(app, sink, client, past, path)?,
+        From::History => history::import(app, sink, path)?,
+        From::AutoMemory => auto_memory::import(app, sink, path)?,
+        From::Export => export::import(sink, path)?,
     }
     sink.finish()
 }
@@ -157,8 +148,12 @@ pub fn recognise(path: &Path) -> Result<From, Failure> {
     let mut begin = Vec::new();
     File::open(path).and_then(|file| file.take(16).read_to_end(&mut begin)).map_err(failed)?;
     if begin.starts_with(b"SQLite format 3") {
-        let is_opencode = path.file_name().is_some_and(|name| name == "opencode.db");
-        return Ok(if is_opencode { From::OpenCode } else { From::Ts });
+        let name = path.file_name();
+        let is_named = |from: &From| match from {
+            From::Client(_, past) => name.is_some_and(|name| name == past.place),
+            _ => false,
+        };
+        return Ok(From::all().find(is_named).unwrap_or(From::Ts));
     }
     let mut lines = Lines::open(path).map_err(failed)?;
     let first = match lines.next().map_err(failed)? {
@@ -166,8 +161,11 @@ pub fn recognise(path: &Path) -> Result<From, Failure> {
         _ => &[],
     };
     let fields: serde_json::Value = serde_json::from_slice(first).unwrap_or_default();
-    let begins = |from: &From| from.past().is_some_and(|past| (past.begin)(&fields).is_some());
-    if let Some(from) = From::WITH_PLACE.into_iter().find(begins) {
+    let begins = |from: &From| match from {
+        From::Client(_, past) => (past.begin)(&fields).is_some(),
+        _ => false,
+    };
+    if let Some(from) = From::all().find(begins) {
         return Ok(from);
     }
     match &fields {

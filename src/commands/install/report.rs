@@ -164,13 +164,13 @@ pub(super) fn print_past_sessions(app: &mut App) -> Result<(), Failure> {
         false => None,
     };
     let mut offers = Vec::new();
-    for from in From::of_sessions() {
+    for (from, client) in From::all().filter_map(|from| Some((from, from.client()?))) {
         let sessions = importable_sessions(app, store.as_ref(), from).unwrap_or(0);
         if sessions > 0 {
             offers.push(format!(
                 "{} of {}; see what an import adds with `claude-mem import --from {} --dry-run`",
                 count(sessions, "session"),
-                from.client_title(),
+                client.title,
                 from.flag()
             ));
         }

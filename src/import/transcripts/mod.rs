@@ -25,7 +25,9 @@ use crate::{
     lines::{Line, Lines},
     sink::{Sink, stable_id},
 };
-use claude_mem_capture::{CLAUDE_CODE, Client, bounded, envelope, transcript_rows::Row};
+use claude_mem_capture::{
+    CLAUDE_CODE, Client, bounded, clients::past::PastSessions, envelope, transcript_rows::Row,
+};
 use claude_mem_core::{
     app::App, failure::Failure, progress::Progress, settings::table::SKIP_TOOLS,
 };
@@ -47,11 +49,9 @@ pub(super) fn import_of(
     app: &App,
     sink: &mut Sink<'_>,
     client: &'static Client,
+    past: &'static PastSessions,
     path: &Path,
 ) -> Result<(), Failure> {
-    let Some(past) = &client.past else {
-        return Err(Failure::usage(format!("{} has no records to import", client.title)));
-    };
     let database = records::open(past, path)?;
     let sessions = records::sessions(client, past, path, database.as_ref())?;
     take_all(app, sink, client.name, &sessions)
@@ -111,12 +111,17 @@ fn take_all(
 /// and without an event in the database.
 pub fn importable_sessions(app: &App, store: Option<&Store>, from: From) -> Result<usize, Failure> {
     let Some(path) = from.usual_place(app).filter(|path| path.exists()) else { return Ok(0) };
-    let Some((client, past)) = from.client().zip(from.past()) else {
-        let sessions = find::sessions(&path).map_err(|error| cannot_read(&path, &error))?;
-        return new_sessions(app, store, &sessions);
-    };
-    let database = records::open(past, &path)?;
-    new_sessions(app, store, &records::sessions(client, past, &path, database.as_ref())?)
+    match from {
+        From::Transcripts => {
+            let sessions = find::sessions(&path).map_err(|error| cannot_read(&path, &error))?;
+            new_sessions(app, store, &sessions)
+        }
+        From::Client(client, past) => {
+            let database = records::open(past, &path)?;
+            new_sessions(app, store, &records::sessions(client, past, &path, database.as_ref())?)
+        }
+        _ => Ok(0),
+    }
 }
 
 fn new_sessions(
