@@ -123,6 +123,21 @@ fn one_file_that_cannot_be_changed_keeps_no_entries_of_ours_in_the_others() {
     sandbox.run(&["uninstall"]).ok();
 }
 
+/// Claude Code 2.1.325 loads nothing of such a file, so hooks in it would never run.
+#[test]
+fn settings_of_claude_code_with_comments_are_not_changed_and_the_doctor_names_them() {
+    let sandbox = with_claude_code();
+    sandbox.run(&["install"]).ok();
+    for text in ["// mine\n{}\n", "{\"theme\": \"dark\",}"] {
+        sandbox.write(".claude/settings.json", text);
+        let failed = sandbox.run(&["install", "--client", "claude-code"]).fails(1);
+        assert!(failed.contains("Claude Code does not load it"), "{failed}");
+        assert_eq!(sandbox.read(".claude/settings.json"), text);
+        let found = sandbox.run(&["doctor"]);
+        assert!(found.stdout.contains("settings.json: Claude Code does not load it"), "{found:?}");
+    }
+}
+
 #[test]
 fn files_that_did_not_exist_are_deleted_again() {
     let sandbox = Sandbox::new();

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{Finding, mcp_servers};
-use crate::commands::install::place;
+use crate::commands::install::{NOT_LOADED, place};
 use claude_mem_capture::{CLAUDE_CODE, CODEX, Client, clients::CLIENTS};
 use claude_mem_core::{app::App, json_edit::Document};
 use claude_mem_install::{
@@ -30,6 +30,13 @@ fn claude_code(app: &App) -> Vec<Finding> {
         if CLIENTS.iter().copied().any(is_registered) {
             return Vec::new();
         }
+    }
+    let settings = Targets::of_user(app).and_then(|it| Ok(Document::open(&it.settings())?));
+    if let Ok(settings) = settings
+        && !settings.is_plain()
+    {
+        let what = format!("{}: {NOT_LOADED}", settings.file().display());
+        return vec![Finding::problem(CHECK, what, "remove them from the file")];
     }
     if !hooks.is_installed {
         let what = "Claude Code has no hooks of claude-mem";

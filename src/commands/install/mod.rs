@@ -17,7 +17,7 @@ use claude_mem_core::{
     NAME,
     app::App,
     failure::Failure,
-    json_edit::Document,
+    json_edit::{Document, Unusable},
     os::{canonicalize, path_in_commands},
     paths::{create_private, with_tilde},
     user_file::{self, Readers},
@@ -188,6 +188,9 @@ impl Install {
             if self.project { Targets::of_project(&here()?) } else { Targets::of_user(app)? };
         let mut manifest = Manifest::load(&app.paths)?;
         let mut settings = Document::open(&targets.settings())?;
+        if !settings.is_plain() {
+            return Err(Unusable::new(settings.file(), NOT_LOADED).into());
+        }
         claude_mem_install::add_hooks(&mut settings, &shell_program, version)?;
         let has_status_line =
             !self.statusline || claude_mem_install::add_status_line(&mut settings, &shell_program);
@@ -250,6 +253,10 @@ impl Install {
         Ok(steps)
     }
 }
+
+/// Why hooks in a settings file of Claude Code have no effect.
+pub(crate) const NOT_LOADED: &str =
+    "Claude Code does not load it, because it has comments or a comma behind a last element";
 
 /// Where a client's files are.
 pub(crate) fn place<'a>(app: &'a App, client: &'static Client) -> Place<'a> {

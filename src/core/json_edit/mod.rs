@@ -15,6 +15,7 @@ use crate::{
     user_file::{self, Readers},
 };
 
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 /// The byte order mark that editors on Windows write.
@@ -67,6 +68,12 @@ impl Document {
             }
         };
         Ok(Self { file: file.into(), original, members, text, is_changed: false })
+    }
+
+    /// Whether the file is JSON as all programs read it: without comments and commas behind last
+    /// elements.
+    pub fn is_plain(&self) -> bool {
+        serde_json::from_str::<IgnoredAny>(&self.text).is_ok()
     }
 
     /// The path of the file.
