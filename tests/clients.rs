@@ -7,6 +7,7 @@ use claude_mem_capture::{
     Client,
     clients::{CLIENTS, config::HooksForm, find},
 };
+use claude_mem_projections::Store;
 use claude_mem_tools::client_fixtures::{missing, run, table};
 use serde_json::{Value, json};
 
@@ -113,6 +114,9 @@ fn a_session_may_end_three_times_and_all_clients_share_a_project() {
     let ended: Vec<Value> =
         sandbox.events().into_iter().filter(|event| event["kind"] == "SessionEnded").collect();
     assert_eq!(ended.len(), 3);
+    let store = Store::open_read_only(&sandbox.data().join("memory.db")).unwrap().unwrap();
+    let sessions = "select platform, ended_at_us is not null from sessions order by platform";
+    assert_eq!(store.dump(sessions).unwrap(), "codex|0\ngemini|1\nqwen|0\n");
 }
 
 /// A note that every session of the project is given.

@@ -18,7 +18,7 @@ use crate::{
     payload::{Malformed, Payload},
     recorder::{Access, Admitted, Captured, Problem, Recorder, Source},
     session_file::SessionFile,
-    transcript,
+    transcript::{self, Extent},
     unreadable::unreadable,
 };
 
@@ -196,7 +196,8 @@ impl Recorder {
     }
 
     /// Records tools that failed before this event and that no hook reported. They come first, so
-    /// that the log has the order of the turn. The client's id makes each count once.
+    /// that the log has the order of the turn. Some tools call no hook when they succeed either, so
+    /// the stop reads the whole turn again. A file has the ids of those that are recorded.
     fn record_hidden_failures(
         &self,
         client: &Client,
@@ -204,18 +205,18 @@ impl Recorder {
         incoming: &Incoming<'_>,
         payload: &Payload<'_>,
     ) -> Result<(), Problem> {
-        let (field, prompt_id, agent_id, agent_type) = match incoming {
+        let (extent, prompt_id, agent_id, agent_type) = match incoming {
             Incoming::ToolUse(used) => {
-                ("transcript_path", &used.prompt_id, &used.agent_id, &used.agent_type)
+                (Extent::End, &used.prompt_id, &used.agent_id, &used.agent_type)
             }
             Incoming::Stop(stop) => {
-                let field = match stop.scope {
-                    StopScope::Turn => "transcript_path",
-                    StopScope::Subagent | StopScope::Compaction => "agent_transcript_path",
-                };
-                (field, &stop.prompt_id, &stop.agent_id, &stop.agent_type)
+                (Extent::Turn, &stop.prompt_id, &stop.agent_id, &stop.agent_type)
             }
             _ => return Ok(()),
+        };
+        let field = match incoming {
+            Incoming::Stop(Stop { scope: StopScope::Subagent, .. }) => "agent_transcript_path",
+            _ => "transcript_path",
         };
         let (Some(path), Some(read_row)) = (payload.peek_text(field), client.turn_row) else {
             return Ok(());
@@ -223,7 +224,17 @@ impl Recorder {
         let was_reported = |line: &[u8], tool_use_id: &str| {
             client.exit_code.is_some_and(|find| find(line, tool_use_id).is_some())
         };
-        for used in transcript::hidden_failures(Path::new(&*path), read_row, was_reported) {
+        let failed = transcript::hidden_failures(Path::new(&*path), extent, read_row, was_reported);
+        if failed.is_empty() {
+            return Ok(());
+        }
+        let file = SessionFile::failures(&self.paths.data, &source.session);
+        let mut known = file.read().unwrap_or_default();
+        for used in failed {
+            if known.lines().any(|id| id == used.tool_use_id) {
+                continue;
+            }
+            let id = used.tool_use_id.clone();
             let used = ToolUse {
                 prompt_id: prompt_id.clone(),
                 agent_id: agent_id.clone(),
@@ -234,6 +245,8 @@ impl Recorder {
             let captured = self.capture(source.clone(), incoming, Payload::default())?;
             if let Captured::Event { envelope, event } = captured {
                 self.append(&envelope, &event)?;
+                known = format!("{known}{id}\n");
+                file.keep(&known);
             }
         }
         Ok(())

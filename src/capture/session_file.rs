@@ -11,6 +11,7 @@ use crate::private_turn::{remove_old, session_hash};
 
 const STARTS: &str = "starts";
 const ANSWERS: &str = "answers";
+const FAILURES: &str = "failures";
 
 /// The file of one session in a folder of the data directory.
 #[derive(Debug)]
@@ -30,6 +31,11 @@ impl SessionFile {
         Self::of(data, ANSWERS, session)
     }
 
+    /// The ids of failed tools that were found in the transcript.
+    pub(super) fn failures(data: &Path, session: &str) -> Self {
+        Self::of(data, FAILURES, session)
+    }
+
     fn of(data: &Path, folder: &str, session: &str) -> Self {
         Self { file: data.join(format!("{folder}/{:016x}", session_hash(session))) }
     }
@@ -40,9 +46,13 @@ impl SessionFile {
         let _ = create_private(dir).and_then(|()| fs::write(&self.file, text));
     }
 
+    pub(super) fn read(&self) -> Option<String> {
+        fs::read_to_string(&self.file).ok()
+    }
+
     /// The text, once.
     pub(super) fn take(&self) -> Option<String> {
-        let text = fs::read_to_string(&self.file).ok()?;
+        let text = self.read()?;
         fs::remove_file(&self.file).ok()?;
         Some(text)
     }
@@ -50,7 +60,7 @@ impl SessionFile {
 
 /// Removes files of sessions that did not go on.
 pub fn sweep(data: &Path) -> io::Result<()> {
-    [STARTS, ANSWERS].iter().try_for_each(|folder| remove_old(&data.join(folder)))
+    [STARTS, ANSWERS, FAILURES].iter().try_for_each(|folder| remove_old(&data.join(folder)))
 }
 
 #[cfg(test)]

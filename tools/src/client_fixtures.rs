@@ -2,9 +2,9 @@
 //! events.
 //!
 //! A folder contains payloads as `NN.Event.json`, in order, or below `hooks/` as
-//! `scenario.NN.Event.json`. `FIXTURES` in a payload stands for the folder, and `/scratch` for a
-//! folder of the run, into which the scenario's file of `transcripts/` is copied if the payload
-//! expects a transcript.
+//! `scenario.NN.Event.json`. `/scratch` in a payload stands for a folder of the run. A transcript
+//! that the payload expects is copied there: `FIXTURES/x` from the folder, others from the
+//! scenario's file in `transcripts/`.
 
 use std::{
     fs,
@@ -31,6 +31,9 @@ pub struct Row {
     pub problem: Option<String>,
 }
 
+/// The place of transcripts that are in the folder of the payloads.
+const FIXTURES: &str = "/scratch/fixtures";
+
 /// Runs all payloads in a folder, one session after the other, in their own data directory.
 pub fn run(binary: &Path, client: &str, folder: &Path) -> io::Result<Vec<Row>> {
     let scratch = tempfile::tempdir()?;
@@ -42,7 +45,7 @@ pub fn run(binary: &Path, client: &str, folder: &Path) -> io::Result<Vec<Row>> {
     for file in payloads(folder)? {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let text = fs::read_to_string(&file)?;
-        let text = text.replace("FIXTURES", &folder.to_string_lossy());
+        let text = text.replace("FIXTURES", FIXTURES);
         let Ok(payload) = serde_json::from_str::<Value>(&text) else { continue };
         let text = text.replace("/scratch", &scratch.path().to_string_lossy());
         provide_transcript(folder, &name, scratch.path(), &payload)?;
@@ -78,22 +81,36 @@ fn provide_transcript(
     payload: &Value,
 ) -> io::Result<()> {
     let Some(wanted) = payload["transcript_path"].as_str() else { return Ok(()) };
-    let wanted = PathBuf::from(wanted.replace("/scratch", &scratch.to_string_lossy()));
-    let Ok(found) = fs::read_dir(folder.join("transcripts")) else { return Ok(()) };
-    let scenario = name.split('.').next().unwrap_or_default();
-    let mut files: Vec<PathBuf> = found.flatten().map(|entry| entry.path()).collect();
-    files.sort();
-    let is_of_scenario = |file: &&PathBuf| {
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        name.split('.').next() == Some(scenario)
+    let file = match wanted.strip_prefix(FIXTURES) {
+        Some(file) => folder.join(file.trim_start_matches('/')),
+        None => match scenario_transcript(folder, name) {
+            Some(file) => file,
+            None => return Ok(()),
+        },
     };
-    if let Some(file) = files.iter().find(is_of_scenario)
-        && !wanted.exists()
-    {
-        fs::create_dir_all(wanted.parent().unwrap_or(&wanted))?;
-        fs::copy(file, wanted)?;
-    }
-    Ok(())
+    let text = fs::read_to_string(file)?;
+    let wanted = PathBuf::from(wanted.replace("/scratch", &scratch.to_string_lossy()));
+    fs::create_dir_all(wanted.parent().unwrap_or(&wanted))?;
+    fs::write(wanted, until_result(&text, payload["tool_use_id"].as_str()))
+}
+
+/// The first transcript of a payload's scenario.
+fn scenario_transcript(folder: &Path, name: &str) -> Option<PathBuf> {
+    let (scenario, _) = split_name(name)?;
+    let scenario = scenario.join(".") + ".";
+    let found = fs::read_dir(folder.join("transcripts")).ok()?;
+    let files = found.flatten().map(|entry| entry.path());
+    let is_of_scenario = |file: &PathBuf| {
+        file.file_name().unwrap_or_default().to_string_lossy().starts_with(&scenario)
+    };
+    files.filter(is_of_scenario).min()
+}
+
+/// The transcript when the hook of this tool use runs. The result is written after that.
+fn until_result(text: &str, tool_use_id: Option<&str>) -> String {
+    let Some(id) = tool_use_id else { return text.to_owned() };
+    let is_before = |line: &&str| !(line.contains(id) && line.contains("call_output\""));
+    text.split_inclusive('\n').take_while(is_before).collect()
 }
 
 fn hook(binary: &Path, client: &str, home: &Path, text: &str) -> io::Result<std::process::Output> {
@@ -172,21 +189,27 @@ pub fn table(rows: &[Row]) -> String {
     lines.collect()
 }
 
+/// The scenario in the file name of a payload, and the event with what follows. A scenario may have
+/// dots and numbers in its name: `old-0.145.0.04.PostToolUse.json`.
+fn split_name(file: &str) -> Option<(Vec<&str>, Vec<&str>)> {
+    let parts: Vec<&str> = file.split('.').collect();
+    let is_number = |part: &str| part.parse::<u32>().is_ok();
+    let at = (1..parts.len()).find(|at| is_number(parts[at - 1]) && !is_number(parts[*at]))?;
+    Some((parts[..at - 1].to_vec(), parts[at..].to_vec()))
+}
+
 /// The expected kind of event, by the event name in the file name of the payload. `None` if there
 /// is nothing to record.
 pub fn expected_kind(row: &Row) -> Option<&'static str> {
     let has = |name: &str| !row.payload[name].is_null();
-    let parts: Vec<&str> = row.file.split('.').collect();
-    let is_number = |part: &&str| part.parse::<u32>().is_ok();
-    let at = (1..parts.len()).find(|at| is_number(&parts[at - 1]) && !is_number(&parts[*at]))?;
-    if parts[at + 1..].iter().any(|part| part.contains("claude-mem") || part.contains("claude_mem"))
-    {
+    let (_, parts) = split_name(&row.file)?;
+    if parts[1..].iter().any(|part| part.contains("claude-mem") || part.contains("claude_mem")) {
         return None;
     }
     if row.payload["tool_info"]["mcp_server_name"] == "claude-mem" {
         return None;
     }
-    let kind = match parts[at] {
+    let kind = match parts[0] {
         "SessionStart" | "TaskStart" | "sessionStart" => "SessionStarted",
         "UserPromptSubmit"
         | "BeforeAgent"

@@ -354,23 +354,23 @@ const SCRIPT_ERROR: &str = "Script error:\n";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transcript::hidden_failures;
+    use crate::transcript::{Extent, hidden_failures};
 
-    fn item(payload: Value) -> Value {
+    fn item(payload: &Value) -> Value {
         json!({"type": "response_item", "payload": payload})
     }
 
     fn call(id: &str) -> Value {
-        item(json!({"type": "function_call", "name": "exec_command", "call_id": id,
+        item(&json!({"type": "function_call", "name": "exec_command", "call_id": id,
             "arguments": json!({"cmd": id}).to_string()}))
     }
 
     fn output(id: &str, text: &str) -> Value {
-        item(json!({"type": "function_call_output", "call_id": id, "output": text}))
+        item(&json!({"type": "function_call_output", "call_id": id, "output": text}))
     }
 
     fn prompt(text: &str) -> Value {
-        item(json!({"type": "message", "role": "user", "content": [{"text": text}]}))
+        item(&json!({"type": "message", "role": "user", "content": [{"text": text}]}))
     }
 
     /// The row that newer versions write before the hook runs.
@@ -380,13 +380,13 @@ mod tests {
         json!({"type": "event_msg", "payload": {"type": "item_completed", "item": item}})
     }
 
-    /// Ids and errors of the failures that the next hook records.
-    fn hidden(rows: &[Value]) -> Vec<(String, String)> {
+    /// Ids and errors of the failures in rows.
+    fn hidden(rows: &[Value], extent: Extent) -> Vec<(String, String)> {
         let file = tempfile::NamedTempFile::new().unwrap();
         let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
         std::fs::write(file.path(), lines).unwrap();
         let was_reported = |line: &[u8], id: &str| exit_code(line, id).is_some();
-        let found = hidden_failures(file.path(), turn_row, was_reported);
+        let found = hidden_failures(file.path(), extent, turn_row, was_reported);
         found.iter().map(|used| (used.tool_use_id.to_string(), used.error.to_string())).collect()
     }
 
@@ -398,31 +398,35 @@ mod tests {
     const FAILED: &str = "Chunk ID: 1\nProcess exited with code 3\nOutput:\nout\n";
 
     #[test]
-    fn failures_since_the_last_reported_call_are_hidden_and_no_others() {
+    fn failures_at_the_end_of_a_turn_are_hidden_unless_their_hook_had_the_exit_code() {
         let error = "Exit code 3\nout";
         let none: &[(&str, &str)] = &[];
         for (rows, expected) in [
             (vec![prompt("x"), call("a"), output("a", FAILED)], &[("a", error)][..]),
-            // The hook of `b` has found `a`.
-            (vec![call("a"), output("a", FAILED), call("b"), output("b", PASSED), call("c")], none),
-            // No hook ran for `b`, so `a` is not found yet.
             (
                 vec![call("a"), output("a", FAILED), call("b"), output("b", "no such tool")],
                 &[("a", error), ("b", "no such tool")],
             ),
-            // At the same time: `b` may have been reported before the result of `a` was written.
             (
                 vec![call("a"), call("b"), output("a", FAILED), output("b", PASSED), call("c")],
                 &[("a", error)],
             ),
-            // The hook had the exit code.
             (vec![call("a"), ended("a", 3), output("a", FAILED), call("b")], none),
             (vec![ended("exec-1", 3), ended("exec-2", 0)], none),
             (vec![call("a"), output("a", FAILED), prompt("next"), call("b")], none),
             (vec![prompt("<private>x</private>"), call("a"), output("a", FAILED)], none),
         ] {
-            assert_eq!(hidden(&rows), pairs(expected), "{rows:?}");
+            assert_eq!(hidden(&rows, Extent::End), pairs(expected), "{rows:?}");
+            assert_eq!(hidden(&rows, Extent::Turn), pairs(expected), "{rows:?}");
         }
+        // Four successes later it was found by their hooks.
+        let mut rows = vec![prompt("x"), call("a"), output("a", FAILED)];
+        for id in ["b", "c", "d", "e"] {
+            assert_eq!(hidden(&rows, Extent::End), pairs(&[("a", error)]), "{id}");
+            rows.extend([call(id), output(id, PASSED)]);
+        }
+        assert_eq!(hidden(&rows, Extent::End), []);
+        assert_eq!(hidden(&rows, Extent::Turn), pairs(&[("a", error)]));
     }
 
     #[test]
@@ -447,13 +451,13 @@ mod tests {
         let script = |status: &str, error: &str| {
             let texts = [format!("{status}\nWall time 0.1 seconds\nOutput:\n"), error.to_owned()];
             let texts = texts.map(|text| json!({"type": "input_text", "text": text}));
-            item(json!({"type": "custom_tool_call_output", "call_id": "s", "output": texts}))
+            item(&json!({"type": "custom_tool_call_output", "call_id": "s", "output": texts}))
         };
         let error = "Script error:\napply_patch verification failed: no such file";
         assert_eq!(
-            hidden(&[script("Script failed", error)]),
+            hidden(&[script("Script failed", error)], Extent::Turn),
             pairs(&[("s", "apply_patch verification failed: no such file")])
         );
-        assert_eq!(hidden(&[script("Script completed", error)]), []);
+        assert_eq!(hidden(&[script("Script completed", error)], Extent::Turn), []);
     }
 }

@@ -216,20 +216,29 @@ pub(super) fn turn_parts(
     parts
 }
 
-/// The calls at the end of the last turn that failed and that no hook reported, as tool uses in
-/// their order.
-///
-/// What comes before the last call that a hook reported was found by that hook. Calls of one
-/// message run at the same time, so all results of that call's message are read. A failed call
-/// that `was_reported` by its hook, according to one of its lines, is not hidden.
+/// How far back a turn is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    Turn,
+    /// The end of it, up to a few messages with calls that succeeded. The hooks of these have read
+    /// what comes before; but some tools have no hook.
+    End,
+}
+
+const END_MESSAGES: usize = 4;
+
+/// The calls of the last turn that failed and that no hook reported, as tool uses in their order.
+/// One that `was_reported` by its hook, according to a line, is not hidden.
 pub(super) fn hidden_failures(
     path: &Path,
+    extent: Extent,
     read_row: fn(&[u8]) -> TurnRow,
     was_reported: impl Fn(&[u8], &str) -> bool,
 ) -> Vec<ToolUse<'static>> {
     let mut failed: Vec<ToolUse<'static>> = Vec::new();
     let Some(mut lines) = Lines::open(path) else { return failed };
-    let (mut has_reported, mut is_message_over) = (false, false);
+    // Calls of one message run at the same time: their results follow the last call.
+    let (mut has_success, mut messages) = (false, 0);
     'lines: while let Some(line) = lines.next_back() {
         let parts = match read_row(line) {
             TurnRow::Parts { parts, .. } => parts,
@@ -244,8 +253,12 @@ pub(super) fn hidden_failures(
         };
         for part in parts.into_iter().rev() {
             match part {
-                TurnPart::Done { .. } | TurnPart::Failed { .. } if is_message_over => break 'lines,
-                TurnPart::Done { .. } => has_reported = true,
+                TurnPart::Done { .. } | TurnPart::Failed { .. }
+                    if messages >= END_MESSAGES && extent == Extent::End =>
+                {
+                    break 'lines;
+                }
+                TurnPart::Done { .. } => has_success = true,
                 TurnPart::Failed { tool_use_id, error } => failed.push(ToolUse {
                     error: error.into(),
                     has_failed: true,
@@ -253,7 +266,8 @@ pub(super) fn hidden_failures(
                     ..ToolUse::default()
                 }),
                 TurnPart::Called { tool_use_id, tool, input } => {
-                    is_message_over |= has_reported;
+                    messages += usize::from(has_success);
+                    has_success = false;
                     if let Some(used) = failed.iter_mut().find(|it| it.tool_use_id == tool_use_id) {
                         (used.tool, used.input) = (tool.into(), input.into());
                     }
@@ -263,7 +277,7 @@ pub(super) fn hidden_failures(
         }
         let count = failed.len();
         failed.retain(|used| !was_reported(line, &used.tool_use_id));
-        has_reported |= failed.len() < count;
+        has_success |= failed.len() < count;
     }
     failed.retain(|used| !used.tool.is_empty());
     failed.reverse();

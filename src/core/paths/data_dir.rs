@@ -36,6 +36,7 @@ pub const OURS: &[&str] = &[
     "injection.lock",
     "private",
     "answers",
+    "failures",
     "starts",
     "dropped-events",
     "observer-sessions",
