@@ -5,7 +5,7 @@ use std::{fs::OpenOptions, io::Read as _, process::Stdio};
 use claude_mem_tools::pseudo_terminal;
 use serde_json::{Value, json};
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{AtTerminal, Sandbox};
 
 /// A window title, the clipboard, a cleared screen, hidden text, C1 forms of them, a bell,
 /// backspaces, overrides of the direction, zero-width characters, and "RUN" in tag characters.
@@ -86,6 +86,17 @@ fn planted() -> Sandbox {
     sandbox
 }
 
+/// Files of clients with hostile names of hooks, programs and keys.
+fn plant_configuration(sandbox: &Sandbox) {
+    let command = format!("{HOSTILE} claude-mem save");
+    let hooks = json!({"hooks": {HOSTILE: [{"hooks": [{"type": "command", "command": command.clone()}]}],
+        "PostToolUse": [{"matcher": HOSTILE, "hooks": [{"type": "command", "command": command}]}]},
+        "enabledPlugins": {format!("claude-mem@{HOSTILE}"): true}});
+    sandbox.write(".claude/settings.json", &hooks.to_string());
+    sandbox.write(".codex/config.toml", &format!("x = \"{}\" {HOSTILE}\n", "y"));
+    sandbox.write(".config/goose/config.yaml", &format!("{HOSTILE}: [\n"));
+}
+
 /// The output of a command at a terminal, errors included.
 fn shown(sandbox: &Sandbox, arguments: &[&str]) -> String {
     let (mut shown, name) = pseudo_terminal::open().unwrap();
@@ -122,6 +133,7 @@ fn without_ours(shown: &str) -> String {
 #[test]
 fn no_command_shows_it_on_a_terminal() {
     let sandbox = planted();
+    plant_configuration(&sandbox);
     let place = sandbox.home().join("copy");
     let place = place.to_str().unwrap();
     let hostile_option = format!("--{HOSTILE}");
@@ -141,7 +153,49 @@ fn no_command_shows_it_on_a_terminal() {
         &["costs"],
         &["report", "--by", "branch"],
         &["why", HOSTILE],
-        &["statusline"],
+        &["why", "src.rs"],
+        &["report", "--format", "md"],
+        &["report", "--by", "project", "--project", HOSTILE],
+        &[
+            "context",
+            "--prompt",
+            HOSTILE,
+            "--file",
+            HOSTILE,
+            "--failure",
+            HOSTILE,
+            "--error",
+            HOSTILE,
+        ],
+        &["context", "--client", HOSTILE],
+        &["search", "walrus", "--explain"],
+        &["search", "walrus", "--client", HOSTILE, "--file", HOSTILE],
+        &["projects"],
+        &["projects", "rename", "/nowhere", HOSTILE],
+        &["projects", "merge", HOSTILE, HOSTILE],
+        &["projects", "alias", HOSTILE, HOSTILE],
+        &["projects", "split", HOSTILE],
+        &["edit", HOSTILE, "--text", "x"],
+        &["edit", "1", "--title", HOSTILE, "--text", HOSTILE, "--type", HOSTILE],
+        &["edit", "1", "--title", HOSTILE, "--text", HOSTILE],
+        &["pin", "1"],
+        &["pin", HOSTILE],
+        &["unpin", "1"],
+        &["wrong", "1", "--because", HOSTILE],
+        &["show", "1"],
+        &["wrong", "1", "--undo"],
+        &["supersede", "1", "2"],
+        &["supersede", HOSTILE, HOSTILE],
+        &["index"],
+        &["pull", "--from", HOSTILE],
+        &["install", "--client", HOSTILE],
+        &["install", "--list"],
+        &["install", "--client", "codex"],
+        &["install", "--client", "goose"],
+        &["uninstall", "--client", "goose"],
+        &["import", "--from", HOSTILE],
+        &["eval", "--sessions", HOSTILE],
+        &["viewer", HOSTILE],
         &["diff"],
         &["doctor"],
         &["verify"],
@@ -235,6 +289,60 @@ fn the_session_start_hook_does_not_show_it() {
 }
 
 #[test]
+fn hooks_and_the_status_line_do_not_show_it() {
+    let sandbox = planted();
+    let project = sandbox.home().join(format!("shop {}", HOSTILE.replace('/', "_")));
+    let call = |event: &str, fields: Value| {
+        let mut payload = json!({"session_id": HOSTILE, "cwd": project, "hook_event_name": event});
+        payload.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        payload.to_string()
+    };
+    let file = json!({"file_path": project.join("src.rs")});
+    let prompt = json!({"prompt": "which walrus is hidden in txt.exe?"});
+    let failure = json!({"tool_name": "Bash", "tool_input": {"command": format!("git commit -m '{HOSTILE}'")},
+        "error": HOSTILE});
+    let used = json!({"tool_name": "Edit", "tool_input": file});
+    let mut given = String::new();
+    for payload in [
+        call("UserPromptSubmit", prompt),
+        call("PostToolUseFailure", failure),
+        call("PreToolUse", used),
+    ] {
+        let answer = sandbox.run_with(&["hook", "--client", "claude-code"], &[], payload).answer();
+        assert_clean_json("a hook", &answer);
+        given += &answer.to_string();
+    }
+    assert!(given.contains("walrus"), "{given}");
+    let shown = json!({"session_id": HOSTILE, "cwd": project, "workspace": {"project_dir": project},
+        "model": {"display_name": HOSTILE}, "version": HOSTILE});
+    let shown = sandbox.run_with(&["statusline"], &[], shown.to_string()).ok();
+    assert_clean("statusline", &without_ours(&shown));
+}
+
+#[test]
+fn search_while_you_type_does_not_show_it() {
+    let sandbox = planted();
+    let mut command = sandbox.command::<&str>(&[]);
+    command.env("NO_COLOR", "1");
+    let mut terminal = AtTerminal::start(command, 140, 40);
+    let mut screens = terminal.read_until("Enter show");
+    terminal.keys("walrus");
+    screens += &terminal.read_until("> walrus");
+    screens += &terminal.read_until("Esc leave");
+    terminal.keys("\r");
+    screens += &terminal.read_until("Esc back");
+    terminal.keys("\u{1b}");
+    screens += &terminal.read_until("Esc leave");
+    terminal.keys("\u{1b}");
+    screens += &terminal.finish().0.concat();
+    assert!(screens.contains("walrus"), "{screens}");
+    for part in ["\x1b]0;", "\x1b[8m", "\x07", "\x08", "\u{9b}", "\u{9d}", "\u{202e}", "\u{200b}"] {
+        assert!(!screens.contains(part), "{part:?} in {screens:?}");
+    }
+    assert!(!screens.contains('\u{e0052}'), "{screens:?}");
+}
+
+#[test]
 fn no_mcp_tool_answers_with_it() {
     let sandbox = planted();
     let calls = [
@@ -246,6 +354,8 @@ fn no_mcp_tool_answers_with_it() {
         ("get_observations", json!({"ids": [HOSTILE]})),
         ("session_start_context", json!({"project": "*"})),
         ("remember", json!({"text": HOSTILE, "project": HOSTILE})),
+        ("revise", json!({"id": "1", "action": "edit", "title": HOSTILE, "text": HOSTILE})),
+        ("revise", json!({"id": HOSTILE, "action": HOSTILE})),
         ("forget", json!({"ids": ["1"]})),
         ("forget", json!({"text": "walrus"})),
         (HOSTILE, json!({})),

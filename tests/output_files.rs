@@ -38,6 +38,9 @@ const CASES: &[Case] = &[
     output(&["worker", "install-service"], ".config/systemd/user/claude-mem.service"),
     configuration(&["install"], ".claude/settings.json"),
     configuration(&["install"], ".claude.json"),
+    configuration(&["install", "--client", "codex"], ".codex/config.toml"),
+    configuration(&["install", "--client", "goose"], ".config/goose/config.yaml"),
+    configuration(&["install", "--client", "zed"], ".config/zed/settings.json"),
     configuration(&["settings", "set", "provider", "extract"], ".claude-mem/settings.json"),
     configuration(
         &["settings", "set", "openai_api_key", "sk-0123456789-abcdef"],
@@ -61,6 +64,12 @@ fn with(case: &Case, put: impl FnOnce(&Path)) -> Sandbox {
     let _ = fs::remove_file(&file);
     put(&file);
     sandbox
+}
+
+/// A file that was there before, without content of ours.
+fn original(case: &Case) -> &'static str {
+    let is_json = !case.file.ends_with(".toml") && !case.file.ends_with(".yaml");
+    if is_json { "{}" } else { "# mine\n" }
 }
 
 /// Our temporary files next to an output.
@@ -138,19 +147,42 @@ fn a_fifo_passes_everything_on_or_is_refused_and_stays_a_fifo() {
 }
 
 #[test]
+fn doctor_and_hooks_wait_for_no_fifo() {
+    let sandbox = Sandbox::new();
+    for file in [
+        ".claude/settings.json",
+        ".codex/config.toml",
+        ".config/opencode/plugins/claude-mem.js",
+        ".cline/hooks/TaskStart",
+        ".copilot/hooks/claude-mem.json",
+    ] {
+        let file = sandbox.home().join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &file, 0o600.into()).unwrap();
+    }
+    sandbox.run(&["doctor"]).fails(1);
+    let prompt =
+        r#"{"session_id":"s","cwd":"/p","hook_event_name":"UserPromptSubmit","prompt":"walrus"}"#;
+    for client in ["claude-code", "copilot", "cursor", "vscode"] {
+        sandbox.run_with(&["hook", "--client", client], &[], prompt).ok();
+    }
+}
+
+#[test]
 fn a_link_stays_and_its_target_is_replaced_with_its_mode() {
     for case in CASES {
         let elsewhere = tempfile::tempdir().unwrap();
         let target = elsewhere.path().join("target");
         let sandbox = with(case, |file| {
-            fs::write(&target, "{}").unwrap();
+            fs::write(&target, original(case)).unwrap();
             fs::set_permissions(&target, fs::Permissions::from_mode(0o640)).unwrap();
             symlink(&target, file).unwrap();
         });
         sandbox.run(case.arguments).ok();
         let file = sandbox.home().join(case.file);
         assert!(fs::symlink_metadata(&file).unwrap().is_symlink(), "{}", case.file);
-        assert!(fs::metadata(&target).unwrap().len() > 2, "{}", case.file);
+        let length = fs::metadata(&target).unwrap().len();
+        assert!(length > original(case).len() as u64, "{}", case.file);
         let mode = fs::metadata(&target).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o640, "{}", case.file);
     }
@@ -172,13 +204,13 @@ fn a_dangling_link_stays_and_its_target_is_created() {
 fn a_read_only_file_is_refused_and_stays_as_it_was() {
     for case in CASES {
         let sandbox = with(case, |file| {
-            fs::write(file, "{}").unwrap();
+            fs::write(file, original(case)).unwrap();
             fs::set_permissions(file, fs::Permissions::from_mode(0o444)).unwrap();
         });
         let error = sandbox.run(case.arguments).fails(1);
         assert!(error.contains("read-only"), "{}: {error}", case.file);
         let file = sandbox.home().join(case.file);
-        assert_eq!(fs::read_to_string(&file).unwrap(), "{}", "{}", case.file);
+        assert_eq!(fs::read_to_string(&file).unwrap(), original(case), "{}", case.file);
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o444);
     }
 }

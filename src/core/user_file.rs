@@ -19,6 +19,8 @@ use std::{
 
 use crate::os::{self, CreateOptionsExt as _, OpenOptionsExt as _};
 
+/// No configuration is larger. Some clients keep past prompts in theirs.
+const READ_BYTES_MAX: u64 = 256 << 20;
 /// As many links as Linux follows.
 const LINKS_MAX: usize = 40;
 /// More leftovers than this in one directory are not an accident.
@@ -57,15 +59,24 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_with_metadata(path).map(|(bytes, _)| bytes)
 }
 
+/// As [`read`], for text.
+pub fn read_to_string(path: &Path) -> io::Result<String> {
+    String::from_utf8(read(path)?)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+}
+
 /// As [`read`], with the file's metadata.
 pub(crate) fn read_with_metadata(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
-    let mut file = OpenOptions::new().read(true).no_wait().open(path)?;
+    let file = OpenOptions::new().read(true).no_wait().open(path)?;
     let found = file.metadata()?;
     if !found.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
+    if found.len() > READ_BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 256 MB"));
+    }
     let mut bytes = Vec::with_capacity(found.len() as usize);
-    file.read_to_end(&mut bytes)?;
+    file.take(READ_BYTES_MAX).read_to_end(&mut bytes)?;
     Ok((bytes, found))
 }
 
@@ -277,11 +288,12 @@ mod tests {
     }
 
     #[test]
-    fn only_regular_files_are_read() {
+    fn only_regular_files_of_bounded_size_are_read() {
         let dir = tempfile::tempdir().unwrap();
-        let fifo = dir.path().join("fifo");
+        let (fifo, huge) = (dir.path().join("fifo"), dir.path().join("huge"));
         rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).unwrap();
-        for path in [&fifo, Path::new("/dev/zero"), dir.path()] {
+        File::create(&huge).unwrap().set_len(1 << 40).unwrap();
+        for path in [&fifo, &huge, Path::new("/dev/zero"), dir.path()] {
             assert!(read(path).is_err(), "{}", path.display());
         }
     }

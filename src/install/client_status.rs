@@ -1,14 +1,11 @@
 //! Finds our hooks in the configuration of a client other than Claude Code.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use claude_mem_capture::clients::config::HooksForm;
-use claude_mem_core::json_edit::Document;
+use claude_mem_core::{json_edit::Document, user_file};
 
 use crate::{client_config::Place, is_our_hook, registered::program_of, toml_file::TomlFile};
 
@@ -66,7 +63,7 @@ fn in_json(file: &Path) -> Vec<(String, String)> {
 
 fn in_scripts(dir: &Path, place: Place<'_>) -> Vec<(String, String)> {
     let script = |event: &str| {
-        let text = fs::read_to_string(dir.join(event)).ok()?;
+        let text = user_file::read_to_string(&dir.join(event)).ok()?;
         let command = text.lines().find_map(|line| line.strip_prefix("exec "))?;
         Some((event.to_owned(), command.to_owned()))
     };
@@ -74,7 +71,7 @@ fn in_scripts(dir: &Path, place: Place<'_>) -> Vec<(String, String)> {
 }
 
 fn of_plugin(file: PathBuf) -> Option<ClientHooks> {
-    let text = fs::read_to_string(&file).ok()?;
+    let text = user_file::read_to_string(&file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("const PROGRAM_PATH = "))?;
     let program: String = serde_json::from_str(line).ok()?;
     let is_program_there = Path::new(&program).is_file();

@@ -65,7 +65,7 @@ pub struct TextChange {
 impl TextChange {
     /// Reads a file; a missing one is empty.
     pub fn open(file: &Path) -> Result<Self, Unusable> {
-        let original = match fs::read_to_string(file) {
+        let original = match user_file::read_to_string(file) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(Unusable::new(file, error)),
@@ -214,7 +214,7 @@ impl Edited {
         }
         match &self.backup {
             None => remove(&self.file).map(|()| true),
-            Some(backup) => match fs::read(backup) {
+            Some(backup) => match user_file::read(backup) {
                 Ok(bytes) => user_file::write(&self.file, &bytes, Readers::Owner).map(|()| true),
                 Err(_) => Ok(false),
             },

@@ -1,7 +1,7 @@
 //! Detects our hooks in Claude Code's current settings.
 
 use std::{
-    env, fs,
+    env,
     path::{Path, PathBuf},
 };
 
@@ -13,7 +13,7 @@ use claude_mem_capture::{
     CLAUDE_CODE,
     clients::{HOOK, Registration, claude_code},
 };
-use claude_mem_core::{app::App, environment::Environment};
+use claude_mem_core::{app::App, environment::Environment, user_file};
 
 /// Hooks that apply in the current folder: from the user's settings, a project's, or a plugin.
 #[derive(Debug, Serialize)]
@@ -146,12 +146,13 @@ fn in_file(file: &Path) -> Option<Registered> {
 }
 
 fn read(file: &Path) -> Option<Value> {
-    serde_json::from_slice(&fs::read(file).ok()?).ok()
+    serde_json::from_slice(&user_file::read(file).ok()?).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn hooks_are_found_where_they_are_and_the_missing_are_named() {

@@ -1,7 +1,8 @@
 //! Detects other memory tools in Claude Code.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
+use claude_mem_core::user_file;
 use serde_json::Value;
 
 use crate::{MARKETPLACE, NAME, PLUGIN, is_our_hook};
@@ -29,7 +30,8 @@ pub fn find(dir: &Path) -> Vec<Rival> {
 }
 
 fn json(file: &Path) -> Value {
-    fs::read(file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    let bytes = user_file::read(file).ok();
+    bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
 /// Plugins called claude-mem, and our own, that are enabled, or installed and not disabled.
@@ -88,6 +90,7 @@ fn hooks(settings: &Value) -> impl Iterator<Item = (&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn found(settings: &str, installed: &str) -> Vec<String> {
         let dir = tempfile::tempdir().unwrap();

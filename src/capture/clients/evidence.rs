@@ -2,9 +2,9 @@
 //! several clients also run Claude Code's hooks, or each other's, and set its environment
 //! variables. So the payload comes first, then where the transcript is, then the environment.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
-use claude_mem_core::environment::Environment;
+use claude_mem_core::{environment::Environment, user_file};
 
 use super::{CLIENTS, Client, HOOK, claude_code::CLAUDE_CODE};
 use crate::payload::Payload;
@@ -80,13 +80,15 @@ pub(crate) fn has_own_hooks(
     }
     let file = client.config.hooks_file(environment, home);
     let command = format!("{HOOK} --client {owner}");
-    file.and_then(|file| fs::read_to_string(file).ok()).is_some_and(|text| text.contains(&command))
+    let text = file.and_then(|file| user_file::read_to_string(&file).ok());
+    text.is_some_and(|text| text.contains(&command))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::clients::find;
+    use std::fs;
 
     fn judged(called: &str, json: &str, variables: &[(&str, &str)]) -> &'static str {
         let (payload, _) = Payload::read(json);

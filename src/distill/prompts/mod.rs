@@ -259,7 +259,7 @@ fn version(texts: &[&str]) -> String {
 fn read(path: &Path, must_be_there: bool) -> Result<Option<String>, PromptError> {
     let text = match fs::metadata(path) {
         Ok(file) if file.len() > TEXT_BYTES_MAX => Err(too_large()),
-        Ok(_) => fs::read_to_string(path),
+        Ok(_) => user_file::read_to_string(path),
         Err(error) => Err(error),
     };
     match text.and_then(validated) {
