@@ -82,6 +82,8 @@ impl TurnInput {
             Event::SummaryRequested(stop) if stop.scope == StopScope::Turn => {
                 self.stop = Some(stop);
             }
+            // The session ended before anything followed the prompt.
+            Event::SessionEnded(_) => self.stop = Some(SummaryRequested::default()),
             _ => return,
         }
         if self.envelope.session.is_empty() {
@@ -223,7 +225,7 @@ fn read(reader: &mut EventReader, seq: Seq) -> Result<Option<Recorded>, Error> {
 
 #[cfg(test)]
 mod tests {
-    use claude_mem_events::{EventLog, Id, PromptSubmitted, RemarkKind};
+    use claude_mem_events::{EventLog, Id, PromptSubmitted, RemarkKind, SessionEnded};
     use claude_mem_log::Options;
     use claude_mem_projections::{EventFilter, Store};
 
@@ -276,8 +278,8 @@ mod tests {
         PromptSubmitted { prompt: text.into(), ..PromptSubmitted::default() }.into()
     }
 
-    /// Each turn of a session: the end of the message before it, and its remarks.
-    fn turns(events: &[Event]) -> Vec<(String, Vec<String>)> {
+    /// What `shown` returns for each planned request of a session.
+    fn with_requests<T>(events: &[Event], shown: impl Fn(&TurnInput) -> T) -> Vec<T> {
         let dir = tempfile::tempdir().unwrap();
         let mut log = EventLog::open(dir.path(), Options::default()).unwrap();
         let envelope = Envelope { session: "s".into(), ..Envelope::default() };
@@ -290,39 +292,37 @@ mod tests {
         store.fold(&log, |_| true).unwrap();
         let pending = store.pending_turns(&EventFilter::default(), 10).unwrap();
         let plan = Plan::new(&store, pending, None, &Limits::default(), 0).unwrap();
-        let input = |planned| TurnInput::read(&log, planned).unwrap().unwrap();
-        plan.sessions[0]
-            .requests
-            .iter()
-            .map(|planned| {
-                let input = input(planned);
-                let turn = input.turn(None);
-                let remark =
-                    |it: &RemarkView<'_>| format!("{:?} {} {}", it.kind, it.tool_use_id, it.text);
-                let remarks = turn.remarks.iter().map(remark).collect();
-                (turn.previous_message.to_owned(), remarks)
-            })
-            .collect()
+        let requests = plan.sessions.iter().flat_map(|session| &session.requests);
+        requests.map(|planned| shown(&TurnInput::read(&log, planned).unwrap().unwrap())).collect()
+    }
+
+    /// Each turn of a session: the end of the message before it, and its remarks.
+    fn turns(events: &[Event]) -> Vec<(String, Vec<String>)> {
+        with_requests(events, |input| {
+            let turn = input.turn(None);
+            let remark =
+                |it: &RemarkView<'_>| format!("{:?} {} {}", it.kind, it.tool_use_id, it.text);
+            let remarks = turn.remarks.iter().map(remark).collect();
+            (turn.previous_message.to_owned(), remarks)
+        })
     }
 
     #[test]
     fn a_prompt_without_an_answer_is_part_of_the_next_turn() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut log = EventLog::open(dir.path(), Options::default()).unwrap();
-        let envelope = Envelope { session: "s".into(), ..Envelope::default() };
         let texts = ["Sell pens.", "Sell carts.", "Sell carts. Never on Sundays."];
         let events = texts.map(prompt).into_iter().chain([stop("Done.", Vec::new())]);
-        for (number, event) in events.enumerate() {
-            let id = Id::new(number as u64 + 1, number as u64);
-            log.record(id, &envelope, &event).unwrap();
-        }
-        let log = Log::open(dir.path(), Options::default()).unwrap();
-        let mut store = Store::in_memory().unwrap();
-        store.fold(&log, |_| true).unwrap();
-        let pending = store.pending_turns(&EventFilter::default(), 10).unwrap();
-        let plan = Plan::new(&store, pending, None, &Limits::default(), 0).unwrap();
-        let input = TurnInput::read(&log, &plan.sessions[0].requests[0]).unwrap().unwrap();
-        assert_eq!(input.turn(None).prompt, "Sell pens.\n\nSell carts. Never on Sundays.");
+        let prompts =
+            with_requests(&events.collect::<Vec<_>>(), |input| input.turn(None).prompt.to_owned());
+        assert_eq!(prompts, ["Sell pens.\n\nSell carts. Never on Sundays."]);
+    }
+
+    #[test]
+    fn a_prompt_that_ends_its_session_is_a_turn() {
+        let events = [prompt("Sell pens. Never on Sundays."), SessionEnded::default().into()];
+        let prompts =
+            |events: &[Event]| with_requests(events, |input| input.turn(None).prompt.to_owned());
+        assert_eq!(prompts(&events), ["Sell pens. Never on Sundays."]);
+        assert_eq!(prompts(&events[..1]), Vec::<String>::new(), "it may be answered yet");
     }
 
     #[test]

@@ -246,6 +246,7 @@ fn narration_and_rejections_are_recorded_with_the_stop() {
             [remark("Narration", "t3", "Once more."), remark("Denied", "t3", "Bash: git push")]
         ]),
         json!(["", [remark("ApiError", "", "API Error: 529")]]),
+        json!(["", []]),
     ];
     assert_eq!(
         printed(&sandbox, "SummaryRequested", &["last_assistant_message", "remarks"]),
@@ -258,6 +259,34 @@ fn narration_and_rejections_are_recorded_with_the_stop() {
     let line =
         "4 tool uses left out: 1 of skipped tools, 2 rejected or denied, 1 without a result\n";
     assert!(again.starts_with("0 events added") && again.contains(line), "{again}");
+}
+
+/// Without a stop it would never be distilled. The next import finds the answer.
+#[test]
+fn a_prompt_that_ends_a_transcript_is_a_turn_until_it_has_an_answer() {
+    let sandbox = Sandbox::new();
+    let path = ".claude/projects/p/s.jsonl";
+    let text = |text: &str| json!([{"type": "text", "text": text}]);
+    let before = [
+        row(1, "user", &json!("sell pens")),
+        row(2, "assistant", &text("Pens are sold.")),
+        row(3, "user", &json!("Never sell pens on Sundays.")),
+    ];
+    sandbox.write(path, &before.concat());
+    import(&sandbox, &["--from", "transcripts"]);
+    sandbox.run_with(&["distill"], &[("CLAUDE_MEM_PROVIDER", "extract")], "").ok();
+    let remembered = "select type, title from observations where type = 'rule'";
+    let rule = "rule|Never sell pens on Sundays\n";
+    assert_eq!(rows(&sandbox, remembered), rule);
+    let answer = row(4, "assistant", &text("Pens are not sold on Sundays."));
+    sandbox.write(path, &(before.concat() + &answer));
+    assert_eq!(added(&import(&sandbox, &["--from", "transcripts"])), 1);
+    assert_eq!(added(&import(&sandbox, &["--from", "transcripts"])), 0);
+    sandbox.run_with(&["distill"], &[("CLAUDE_MEM_PROVIDER", "extract")], "").ok();
+    assert_eq!(rows(&sandbox, remembered), rule, "the same rule is not stored twice");
+    let stops = printed(&sandbox, "SummaryRequested", &["last_assistant_message"]);
+    let messages = ["Pens are sold.", "", "Pens are not sold on Sundays."];
+    assert_eq!(stops, messages.map(|text| json!([text])));
 }
 
 #[test]

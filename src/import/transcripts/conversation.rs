@@ -48,8 +48,14 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Ends the last turn.
-    pub(super) fn end(&mut self, each: &mut OnFound<'_>) -> Result<(), Failure> {
+    /// Ends the last turn, at the end of the file.
+    pub(super) fn end_of_record(&mut self, each: &mut OnFound<'_>) -> Result<(), Failure> {
+        self.turn.end_of_record();
+        self.end(each)
+    }
+
+    /// Ends a turn.
+    fn end(&mut self, each: &mut OnFound<'_>) -> Result<(), Failure> {
         let open = |call_id: &str, call: Call| {
             (stable_id(call.time_us, &["transcript", "call", call_id]), call.tool)
         };
@@ -172,7 +178,7 @@ impl<'a> Conversation<'a> {
             return left_out(id, reason, each);
         }
         let prompt_id = match row.prompt_id() {
-            none if none.is_empty() => Cow::Borrowed(self.turn.prompt_id.as_str()),
+            none if none.is_empty() => Cow::Owned(self.turn.prompt_id.clone()),
             prompt_id => prompt_id,
         };
         let (agent_id, agent_type) = (row.agent_id(), call.agent_type.into());

@@ -17,7 +17,7 @@ use claude_mem_events::{Envelope, Event, Id};
 use claude_mem_projections::Store;
 use conversation::Conversation;
 use find::Recorded;
-use turn::{CaptureRules, Found, Outcome};
+use turn::{CaptureRules, Found, Outcome, stop_of_unanswered};
 
 use crate::{
     From, cannot_read,
@@ -212,7 +212,7 @@ impl PastSession for Recorded {
                     on(SessionItem::Damaged(format!("{}: {error}", file.display())))?;
                 }
             }
-            conversation.end(&mut |found| on(SessionItem::Found(found)))?;
+            conversation.end_of_record(&mut |found| on(SessionItem::Found(found)))?;
         }
         Ok(())
     }
@@ -243,6 +243,10 @@ fn recorded_before(
     session.walk(habits, &mut |walked| {
         if let SessionItem::Found(found) = walked {
             ours.insert(found.id);
+            // A record that went on since has an answer in its place.
+            if found.what == "PromptSubmitted" {
+                ours.insert(stop_of_unanswered(found.id));
+            }
         }
         Ok(())
     })?;

@@ -252,7 +252,7 @@ impl PastSession for Records<'_> {
                 }
                 Source::Files => each_line(&part.place, on, &mut row)?,
             }
-            turns.end(&mut |found| on(SessionItem::Found(found)))?;
+            turns.end_of_record(&mut |found| on(SessionItem::Found(found)))?;
         }
         Ok(())
     }

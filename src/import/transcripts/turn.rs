@@ -7,6 +7,7 @@ use claude_mem_events::{
     Event, Id, PromptSubmitted, StopScope, Submitter, SummaryRequested, ToolUsed,
 };
 
+use crate::sink::stable_id;
 use claude_mem_capture::{MEDIA, Remarks, ToolUse, clients::is_our_tool, submitter};
 use claude_mem_core::failure::Failure;
 use claude_mem_privacy::{Policy, redact_json, redact_text};
@@ -73,6 +74,8 @@ pub(super) struct Turn<'a> {
     remarks: Remarks,
     /// The last row with a remark, in place of a last message that never came.
     last_remark: Option<LastMessage<'a>>,
+    /// The stop of the last prompt, if no other event follows.
+    unanswered: Option<LastMessage<'static>>,
 }
 
 #[derive(Debug)]
@@ -96,6 +99,7 @@ impl<'a> Turn<'a> {
             last_words: None,
             remarks: Remarks::default(),
             last_remark: None,
+            unanswered: None,
         }
     }
 
@@ -131,6 +135,14 @@ impl<'a> Turn<'a> {
         self.is_private = is_private || self.is_private && is_same_turn;
         self.was_private |= self.is_private;
         prompt_id.clone_into(&mut self.prompt_id);
+        let is_users = matches!(submitter, Submitter::User | Submitter::UserMedia);
+        if !is_same_turn {
+            let cwd = place.cwd.to_string().into();
+            let branch = place.branch.to_string().into();
+            let place = RowOrigin { cwd, branch, ..RowOrigin::default() };
+            let stop = LastMessage { id: stop_of_unanswered(id), text: String::new(), place };
+            self.unanswered = Some(stop).filter(|_| is_users && !self.is_private);
+        }
         let make = || {
             let prompt = match submitter {
                 _ if is_private => String::new(),
@@ -174,7 +186,7 @@ impl<'a> Turn<'a> {
 
     /// A tool was used, with this result.
     pub(super) fn used(
-        &self,
+        &mut self,
         id: Id,
         used: &ToolUse<'_>,
         place: &RowOrigin<'_>,
@@ -183,6 +195,7 @@ impl<'a> Turn<'a> {
         if let Some(reason) = self.reason(&used.tool) {
             return left_out(id, reason, each);
         }
+        self.unanswered = None;
         let policy = self.habits.policy;
         let make = || {
             let input = redact_json(&used.input, policy);
@@ -211,6 +224,14 @@ impl<'a> Turn<'a> {
         each(Found { what: "ToolUsed", id, branch, outcome })
     }
 
+    /// Ends the record. If no event follows the last prompt, its turn ends here: without a stop it
+    /// would never be distilled.
+    pub(super) fn end_of_record(&mut self) {
+        if self.last_words.is_none() && self.remarks.is_empty() {
+            self.last_words = self.unanswered.take();
+        }
+    }
+
     /// Ends the turn. An interrupted one has no last message, but its remarks count. `open` returns
     /// the id and the tool of a call without a result.
     pub(super) fn end(
@@ -230,6 +251,7 @@ impl<'a> Turn<'a> {
         if self.is_private {
             return Ok(());
         }
+        self.unanswered = None;
         let policy = self.habits.policy;
         let remarks = remarks.take(&words.text, policy);
         let place = &words.place;
@@ -250,6 +272,11 @@ impl<'a> Turn<'a> {
         let (id, branch) = (words.id, &*place.branch);
         each(Found { what: "SummaryRequested", id, branch, outcome: Outcome::Event(&make) })
     }
+}
+
+/// The id of the stop that ends a prompt without an answer.
+pub(super) fn stop_of_unanswered(prompt: Id) -> Id {
+    stable_id(prompt.time_us(), &["transcript", "unanswered", &prompt.to_string()])
 }
 
 /// A tool use that hooks would not have recorded.

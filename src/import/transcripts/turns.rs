@@ -50,8 +50,14 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// Ends the last turn.
-    pub(super) fn end(&mut self, each: &mut OnFound<'_>) -> Result<(), Failure> {
+    /// Ends the last turn, at the end of the record.
+    pub(super) fn end_of_record(&mut self, each: &mut OnFound<'_>) -> Result<(), Failure> {
+        self.turn.end_of_record();
+        self.end(each)
+    }
+
+    /// Ends a turn.
+    fn end(&mut self, each: &mut OnFound<'_>) -> Result<(), Failure> {
         let (client, finish) = (self.client, self.past.finish);
         let open = |call_id: &str, call: Call| {
             let mut used = ToolUse { tool: call.tool.into(), ..ToolUse::default() };
