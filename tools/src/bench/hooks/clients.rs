@@ -11,8 +11,8 @@ use crate::bench::{
 
 /// The maximum ratio to the hook of Claude Code, by the fastest turns.
 const LIMIT: f64 = 1.3;
-/// Rows of Codex's transcript, in which the hook searches for the exit code.
-const ROLLOUT_ROWS: usize = 200;
+/// Calls in Codex's transcript, in which the hook searches for the exit code and for failures.
+const ROLLOUT_CALLS: usize = 200;
 
 pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
     let world = World::new(scratch, "clients")?;
@@ -107,11 +107,18 @@ fn payloads(input: &Value, rollout: &Path) -> [(&'static str, Value); 9] {
 
 fn write_rollout(path: &Path) -> Outcome<()> {
     let mut rows = String::new();
-    for number in 0..ROLLOUT_ROWS {
+    let item = |payload: Value| json!({"type": "response_item", "payload": payload});
+    for number in 0..ROLLOUT_CALLS {
         let text = "what the model said about this part of the work ".repeat(8);
-        let row = json!({"type": "response_item", "payload": {"type": "message", "id": number,
-            "role": "assistant", "content": [{"type": "output_text", "text": text}]}});
-        let _ = writeln!(rows, "{row}");
+        let message = json!({"type": "message", "id": number, "role": "assistant",
+            "content": [{"type": "output_text", "text": text}]});
+        let call = json!({"type": "function_call", "name": "exec_command",
+            "call_id": format!("call_{number}"), "arguments": "{\"cmd\":\"ls\"}"});
+        let output = json!({"type": "function_call_output", "call_id": format!("call_{number}"),
+            "output": format!("Exit code: 0\nOutput:\n{text}")});
+        for payload in [message, call, output] {
+            let _ = writeln!(rows, "{}", item(payload));
+        }
     }
     let row = json!({"type": "event_msg", "payload": {"type": "item_completed", "item":
         {"type": "CommandExecution", "id": "toolu_01A09q90qw90lq917835lq9", "exit_code": 0}}});
