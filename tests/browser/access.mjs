@@ -2,7 +2,7 @@
 import { createServer } from "node:http";
 import { readFileSync, statSync, writeFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
-import { assert, open, run, sees, shot } from "./stage.mjs";
+import { assert, forgetBrowser, open, run, sees, shot } from "./stage.mjs";
 
 const { HOME } = process.env;
 const file = join(HOME, ".claude-mem/viewer.html");
@@ -81,7 +81,7 @@ await open(async (stage) => {
   assert.deepEqual({ isReadable, isForged }, { isReadable: false, isForged: false });
   await page.reload();
   await sees(page.locator("#live"), "Locked");
-  await page.evaluate(() => indexedDB.deleteDatabase("claude-mem"));
+  await forgetBrowser(stage);
 
   // A browser without a key gets access through that file, which is deleted afterwards.
   await page.goto(`file://${file}`);
@@ -102,6 +102,10 @@ await open(async (stage) => {
   await second.goto(chosen);
   await second.waitForURL(`${origin}/stats`);
   await sees(second.locator("h1"), "Stats");
+  // It works once, but this browser needs it no more.
+  await second.goto(`${origin}/settings`);
+  await second.goto(chosen);
+  await second.waitForURL(`${origin}/stats`);
   await second.goto(`${run(["viewer", "--print"]).trim()}//127.0.0.1:1/`);
   await second.waitForURL(`${origin}/`);
 

@@ -1,5 +1,5 @@
 // What was recorded is text, whatever it looks like; and without a key nothing is shown.
-import { Session, assert, counts, distilled, open, run, sees, shot } from "./stage.mjs";
+import { Session, assert, counts, distilled, forgetBrowser, open, run, sees, shot } from "./stage.mjs";
 
 const SCRIPT = "<script>window.wasRun = 1</script>";
 const IMAGE = "<img src=x onerror=window.wasRun=1>";
@@ -77,8 +77,7 @@ await open(async (stage) => {
   stage.troubles.splice(0); // The errors of these three.
 
   // A second browser with the link of the first, or with none, sees nothing.
-  await page.evaluate(() => localStorage.clear());
-  await page.evaluate(() => void indexedDB.deleteDatabase("claude-mem"));
+  await forgetBrowser(stage);
   await page.goto(stage.link);
   await sees(page.locator("main"), "This link has expired");
   await page.goto(origin);

@@ -181,6 +181,14 @@ export async function open(play, options = {}) {
   }
 }
 
+/** Makes the browser unknown, as a new one is. */
+export async function forgetBrowser({ page }) {
+  await page.evaluate(() => {
+    localStorage.clear();
+    indexedDB.deleteDatabase("claude-mem");
+  });
+}
+
 /** Leaves out of account what the browser itself says of an answer that was to be expected. */
 export function forgive({ troubles }, pattern) {
   const left = troubles.filter((trouble) => !pattern.test(trouble));

@@ -25,16 +25,17 @@ export function onKey(run) {
 
 /**
  * Exchanges the secret of a link, which is in the fragment, for a key. Gives the path behind the secret, which is
- * the page to open; nothing if the link does not work.
+ * the page to open; nothing if the link does not work and this browser had no access before.
  */
 export async function enter() {
   const [link, ...rest] = location.hash.slice(1).split("/");
   history.replaceState(null, "", location.pathname);
-  if (!link) return undefined;
   const known = await browserKey().then(({ introduce }) => introduce(), () => ({}));
-  const isIn = await logIn({ "x-claude-mem-link": link, ...known });
+  const isIn = (await logIn({ "x-claude-mem-link": link, ...known })) || (await hasAccess());
   return isIn ? inside(`/${rest.join("/")}`) : undefined;
 }
+
+const hasAccess = () => get("/api/processing").then(() => true, () => false);
 
 /** Requests a key. Gives whether there is one. */
 async function logIn(headers) {
@@ -83,7 +84,7 @@ function inside(path) {
 }
 
 /** What went wrong, in words for a person. */
-export class Refused extends Error {
+class Refused extends Error {
   constructor(status, body) {
     super(body.message || `The worker responded with ${status}`);
     this.status = status;
