@@ -67,6 +67,9 @@ await open(async (stage) => {
   run(["settings", "set", "PROVIDER", "extract"]);
   await banner.waitFor({ state: "hidden" });
   await sees(page.locator("#live"), "Live");
+  // The rules note what was asked; in its turn, that is the prompt above.
+  await sees(rows, "Builds went from nine minutes to three");
+  assert.doesNotMatch(await page.locator("main").innerText(), /Asked:/);
   await stage.go("/nowhere");
   await sees(page.locator("main"), "Page not found");
   await shot(page, "not-found");

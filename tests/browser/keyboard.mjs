@@ -64,8 +64,12 @@ await open(async (stage) => {
   await press("]");
   await page.waitForURL(`**${place}`);
 
+  const screen = page.viewportSize();
+  await page.setViewportSize({ width: 390, height: 600 });
   await press("?");
   await sees(page.getByRole("dialog"), "Next row");
+  assert.equal(await page.getByRole("dialog").evaluate((dialog) => dialog.scrollTop), 0, "it begins at its top");
+  await page.setViewportSize(screen);
   await shot(page, "keys");
   await press("Escape");
   await page.getByRole("dialog").waitFor({ state: "detached" });

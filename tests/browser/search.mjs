@@ -81,4 +81,15 @@ await open(async (stage) => {
   await page.reload();
   await sees(page.locator("main h2"), 'No results for “"zebra crossing"”');
   await shot(page, "nothing-found");
+
+  // A row stands for all results of its turn, also for those by meaning.
+  const results = /\/api\/search(\?|$)/;
+  await page.route(results, async (route) => {
+    const response = await route.fetch();
+    const found = await response.json();
+    const json = { ...found, hits: found.hits.slice(0, 1), totalResults: 2, nearResults: 3, hasMore: false };
+    await route.fulfill({ response, json });
+  });
+  await stage.go("/?q=vacuum");
+  await sees(page.locator(".search-status"), "2 matches and 3 by meaning in 1 turn");
 });

@@ -6,7 +6,7 @@ import { icon } from "./icons.js";
 import * as keys from "./keys.js";
 import { current, go, onRoute, reload, start, tell, withQuery } from "./router.js";
 import * as sidebar from "./sidebar.js";
-import { complain, toast } from "./toast.js";
+import { complain, copyText } from "./toast.js";
 
 const at = (id) => document.getElementById(id);
 const query = at("query");
@@ -98,7 +98,7 @@ function showProblem() {
   at("banner").hidden = !problem;
   if (!problem) return fill(at("banner"));
   const command = /`(claude-mem [^`]+)`/.exec(problem.remedy)?.[1];
-  const copy = () => navigator.clipboard.writeText(command).then(() => toast("Command copied"), () => {});
+  const copy = () => copyText(command, "Command copied");
   return fill(
     at("banner"),
     icon("alert"),

@@ -3,7 +3,8 @@ import { get } from "./api.js";
 import { calm, fill, h } from "./dom.js";
 import { bytes, count, many } from "./format.js";
 import { empty, go, withQuery } from "./router.js";
-import { copyButton, copyText } from "./selection.js";
+import { copyButton } from "./selection.js";
+import { copyText } from "./toast.js";
 import { projects, refresh } from "./sidebar.js";
 
 export default async function context(main, { query }) {

@@ -9,7 +9,8 @@ import { provenance } from "./provenance.js";
 import * as revise from "./revise.js";
 import { go, reload, trouble, waiting } from "./router.js";
 import { address, isSame, item, kindOf, label, marks, story } from "./rows.js";
-import { copyButton, copyText } from "./selection.js";
+import { copyButton } from "./selection.js";
+import { copyText } from "./toast.js";
 
 export default async function detail(main, { wanted: name }) {
   const kind = kindOf(name);

@@ -35,8 +35,8 @@ function summed({ totalResults, isCapped, hits, nearResults }, isAll) {
   if (!totalResults && nearResults) return `No match by words, ${nearResults} by meaning`;
   return (
     many(totalResults, "match", "matches").replace(" ", isCapped ? "+ " : " ") +
-    (isAll && hits.length < totalResults ? ` in ${many(hits.length, "turn")}` : "") +
-    (nearResults ? ` and ${nearResults} by meaning` : "")
+    (nearResults ? ` and ${nearResults} by meaning` : "") +
+    (isAll && hits.length < totalResults + (nearResults ?? 0) ? ` in ${many(hits.length, "turn")}` : "")
   );
 }
 

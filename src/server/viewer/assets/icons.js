@@ -11,7 +11,7 @@ const LINES = {
   settings: "M2.5 5h5M11.5 5h2M2.5 11h2M8.5 11h5M9.5 3.2v3.6M6.5 9.2v3.6",
   compact: "M3 3.5h10M3 6.5h10M3 9.5h10M3 12.5h10",
   projects: "M2.5 4h4l1.5 2h5.5v7h-11z",
-  decisions: "M8 2.5l5.5 10H2.5zM8 6v3",
+  decisions: "M8 2.8l5.5 9.9h-11z",
   events: "M2.5 4h1M6 4h7.5M2.5 8h1M6 8h7.5M2.5 12h1M6 12h7.5",
   search: "M7 3a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM10 10l3.5 3.5",
   download: "M8 2.5v7M5 7l3 3 3-3M3 13h10",

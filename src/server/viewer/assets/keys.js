@@ -166,4 +166,6 @@ export function help() {
   );
   document.body.append(dialog);
   dialog.showModal();
+  // The focus is on the button at its end, which a small screen would scroll to.
+  dialog.scrollTo(0, 0);
 }

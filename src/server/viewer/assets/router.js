@@ -6,6 +6,7 @@
 import { unreachable } from "./api.js";
 import { fill, h, prose } from "./dom.js";
 import { icon } from "./icons.js";
+import { copyText } from "./toast.js";
 
 const PAGES = [
   [/^\/$/, () => import("./feed.js")],
@@ -193,7 +194,7 @@ function viewerArgument(path) {
 /** Says that this browser has no access, and how to get it. Once another tab has it, this one continues by itself. */
 function locked(title, text, path) {
   const command = `claude-mem viewer${viewerArgument(path)}`;
-  const copy = () => navigator.clipboard.writeText(command).catch(() => {});
+  const copy = () => copyText(command, "Command copied");
   return h(
     "div",
     { class: "empty locked" },

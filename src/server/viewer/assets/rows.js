@@ -61,7 +61,8 @@ export function marks({ is_pinned: isPinned, is_edited: isEdited, is_superseded:
 export function row(memory, look = {}) {
   const isInTurn = look.isByTurn && isOfTurn(memory);
   const when = look.isByDay ? hour(memory.at) : ago(memory.at);
-  const [headline, body] = isInTurn && memory.kind === "summary" ? ending(memory, look) : content(memory, look);
+  const [headline, body] =
+    isInTurn && memory.kind === "summary" ? ending(memory, look) : content(memory, look, isInTurn);
   return h(
     "li",
     {
@@ -89,13 +90,14 @@ export function row(memory, look = {}) {
 /** Whether it belongs to a turn of a session. */
 const isOfTurn = (memory) => Boolean(memory.session && memory.prompt_number);
 
-/** A memory on its own. */
-function content(memory, look) {
+/** A memory on its own. The built-in rules note what was asked, which a turn begins with. */
+function content(memory, look, isInTurn) {
+  const text = isInTurn && memory.text?.startsWith("Asked: ") ? "" : memory.text;
   const headline = cut(memory.headline || "(private)", memory.kind === "prompt" ? 280 : 200);
   const body =
     memory.kind === "summary" && memory.learned !== undefined
       ? parts(memory, look, ["completed", "learned", "next_steps"])
-      : memory.text && h("p", { class: "text" }, prose(cut(memory.text, 260), look.words));
+      : text && h("p", { class: "text" }, prose(cut(text, 260), look.words));
   return [headline, body];
 }
 

@@ -5,7 +5,7 @@ import { many } from "./format.js";
 import { icon } from "./icons.js";
 import { markdown } from "./markdown.js";
 import { item, kindOf } from "./rows.js";
-import { complain, toast } from "./toast.js";
+import { complain, copyText, toast } from "./toast.js";
 
 const place = (name) => `/api/${kindOf(name)}/${name.replace(/^\D/, "")}`;
 
@@ -17,16 +17,6 @@ export function copyButton(copy) {
     icon("copy"),
     "Copy as Markdown",
   );
-}
-
-/** Copies text, and reports it. */
-export async function copyText(text, notice) {
-  try {
-    await navigator.clipboard.writeText(text);
-    toast(notice);
-  } catch {
-    toast("The browser did not allow copying");
-  }
 }
 
 export class Selection {

@@ -5,7 +5,8 @@ import { count, cut, dayName, duration, hour, inFull, many, money, nextSteps, ta
 import { icon, mark } from "./icons.js";
 import { sessionMarkdown } from "./markdown.js";
 import { address, isSame, item, label } from "./rows.js";
-import { copyButton, copyText } from "./selection.js";
+import { copyButton } from "./selection.js";
+import { copyText } from "./toast.js";
 
 export default async function page(main, { wanted }) {
   const id = decodeURIComponent(wanted);

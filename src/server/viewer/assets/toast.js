@@ -29,6 +29,16 @@ export function toast(text, action, ms = 6_000) {
   setTimeout(leave, ms);
 }
 
+/** Copies text, and reports it. */
+export async function copyText(text, notice) {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast(notice);
+  } catch {
+    toast("The browser did not allow copying");
+  }
+}
+
 /** Says what went wrong. */
 export function complain(error) {
   if (error.name === "AbortError") return;
