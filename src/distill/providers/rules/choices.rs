@@ -52,8 +52,21 @@ pub(super) fn is_choice(lower: &str) -> bool {
     holds(&text, CHOSEN)
         || begins(&text, CHOSEN_FIRST)
         || holds(lower, CHOSEN_WIDE)
-        || has_reason && (holds(&text, KEPT) || begins(&text, KEPT_FIRST))
+        || has_reason && (begins_a_clause(lower, KEPT) || begins(&text, KEPT_FIRST))
         || has_reason && acted_against_an_alternative(&text)
+}
+
+/// Whether one of the phrases begins the text or a clause of it: "the finding I kept" does not.
+fn begins_a_clause(lower: &str, phrases: &str) -> bool {
+    alternatives(phrases).map(str::trim).any(|phrase| {
+        lower.match_indices(phrase).any(|(at, _)| {
+            let before = lower[..at].trim_end();
+            let joined = [" and", " so", " but", " then", " therefore", " instead", " also"];
+            before.is_empty()
+                || before.ends_with([',', ';', ':', '.', '—', '–', '('])
+                || before.len() < at && joined.iter().any(|word| before.ends_with(word))
+        })
+    })
 }
 
 /// What was done is said in few words before its alternative.
@@ -109,32 +122,100 @@ pub(super) fn choice_clause(text: &str) -> &str {
 }
 
 /// A question of a form, and what the user answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Choice {
     /// The form's short name of the question; empty if unknown.
     pub(super) header: String,
     pub(super) question: String,
     pub(super) answer: String,
+    /// The form's description of the option that was chosen; empty if unknown.
+    pub(super) description: String,
+    /// The user typed the answer instead of choosing an option.
+    pub(super) is_typed: bool,
+}
+
+/// Names of questions about the order of the work.
+const STEP_HEADERS: &str =
+    "next|next step|next steps|sequencing|sequence|order|proceed|commit|push|merge|pr";
+
+/// In a question: it is about the next step of the work. Between spaces, so that a question about
+/// "commits" or "PRs", which asks for a custom, is none of them.
+const STEP_QUESTIONS: &str = " next step | what next | do next | proceed | sequence | \
+     ready to | look good | looks good | look right | commit | push | pr | pull request | merge | \
+     sıradaki adım | следующий шаг | nächster schritt | siguiente paso | prochaine étape ";
+const STEP_QUESTIONS_WIDE: &str = "提交|推送|强推|合并|下一步|继续吗";
+
+/// In a question: it asks how things are done from now on.
+const CUSTOMS: &str = " commits | prs | always | every | each | automatically | by default | convention | policy | strategy | \
+     format | style | workflow ";
+
+const PERMISSIONS: &str = " can i | may i | shall i | ok to | okay to | kann ich | darf ich | puis-je | puedo | можно ли ";
+
+/// Begin an option or an answer that only says how to go on.
+const STEPS: &str = " wait | retry | rerun | proceed | continue | go ahead | looks good | commit | push | merge | archive | \
+     stop here | not now | later | skip for now | leave it for now | start ";
+
+/// Whether an answer, or the option that was chosen, only says how to go on.
+fn is_step(text: &str) -> bool {
+    let text = padded(&text.to_lowercase());
+    begins(&text, STEPS) || ends_with_a_time(&text)
+}
+
+fn ends_with_a_time(padded: &str) -> bool {
+    [" now ", " first ", " later "].iter().any(|end| padded.ends_with(end))
+}
+
+/// Whether a question is about the next step of the work.
+fn asks_for_a_step(question: &str) -> bool {
+    let lower = question.to_lowercase();
+    let text = padded(&lower);
+    let is_about_work = holds(&text, STEP_QUESTIONS)
+        || holds(&lower, STEP_QUESTIONS_WIDE)
+        || ends_with_a_time(&text)
+        || text.ends_with(" next ");
+    is_about_work && !holds(&text, CUSTOMS) || holds(&text, PERMISSIONS)
+}
+
+/// Whether an answer states how things are, and chooses nothing.
+fn is_statement(answer: &str) -> bool {
+    let text = padded(&answer.to_lowercase());
+    let pointing =
+        " there is | there are | there's | it is | it's | this is | that's | that is | they are ";
+    let is_verb = |word: &str| is_among(word, "is|are|was|were|isn't|aren't|has|have");
+    let has_subject = begins(&text, " the ") && text.split_whitespace().take(8).any(is_verb);
+    begins(&text, pointing) || has_subject
 }
 
 impl Choice {
-    /// Whether the answer settles more than what to do next, and is no question itself.
+    /// Whether the answer settles more than what to do next.
     pub(super) fn is_decision(&self) -> bool {
-        let question = padded(&self.question.to_lowercase());
         // Turkish asks with a word instead of a mark.
         let asks_back = self.answer.contains(['?', '？'])
             || holds(&padded(&self.answer.to_lowercase()), " mı | mi | mu | mü ");
-        let routine =
-            " next step | what next | do next | sıradaki adım | следующий шаг | nächster schritt ";
-        let permits = " can i | may i | shall i | ok to | okay to | kann ich | darf ich | puis-je | puedo | можно ли ";
-        !asks_back && !holds(&question, routine) && !holds(&question, permits)
+        !asks_back
+            && !asks_for_a_step(last_question_of(&self.question))
+            && !is_among(&self.header.to_lowercase(), STEP_HEADERS)
+            && !is_step(&self.answer)
+            && !self.is_statement()
+    }
+
+    /// Whether the user states how things are instead of choosing.
+    pub(super) fn is_statement(&self) -> bool {
+        self.is_typed && is_statement(&self.answer)
     }
 }
 
 impl fmt::Display for Choice {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} → {}", self.question, self.answer)
+        write!(out, "{} → {}", self.question, self.answer)?;
+        if self.description.is_empty() { Ok(()) } else { write!(out, " — {}", self.description) }
     }
+}
+
+/// The last question of a text; all of it if it asks none.
+pub(super) fn last_question_of(text: &str) -> &str {
+    let found = sentences(text);
+    found.iter().rev().find(|text| text.ends_with(['?', '？'])).copied().unwrap_or(text)
 }
 
 /// What the user chose in a prompt that answers the message before it.
@@ -176,11 +257,13 @@ pub(super) fn picked(prompt: &str, previous_message: &str) -> Option<Picked> {
     match (option, question) {
         // "Can you fix 1" picks from a list of problems.
         (Some(option), _) => {
-            let is_decision = !holds(&text, " fix | check | explain | why | what | look ");
+            let is_decision = !is_step(without_option_name(&option))
+                && !holds(&text, " fix | check | explain | why | what | look ");
             Some(Picked { question: option, answer, is_decision })
         }
         (None, Some(question)) if !is_question && (is_yes || is_short) => {
-            let is_decision = is_yes && is_short && settles(&question, &text);
+            let agrees = is_yes && settles(&question, &text);
+            let is_decision = is_short && (agrees || names_an_alternative(&question, &text));
             Some(Picked { question, answer, is_decision })
         }
         _ => None,
@@ -263,15 +346,42 @@ fn last_question(message: &str) -> Option<String> {
     Some(clip(&question, 300))
 }
 
+/// `2. Cache in memory` and `Option B: polling`, without the name of the option.
+pub(super) fn without_option_name(option: &str) -> &str {
+    let rest = option.strip_prefix("Option ").unwrap_or(option);
+    let name = rest.chars().next().filter(char::is_ascii_alphanumeric);
+    let rest =
+        name.and_then(|_| rest[1..].trim_start().strip_prefix([':', '.', ')', '—', '–', '-']));
+    rest.map(str::trim_start).filter(|rest| words(rest) >= 2).unwrap_or(option)
+}
+
+const ROUTINE: &str = " commit | push | proceed | continue | start | run | go ahead | look | check | deploy | pr | anything else | \
+     ready | implement this | apply | done | fix ";
+
 /// Whether an answer settles more than going on with routine work.
 fn settles(question: &str, answer: &str) -> bool {
     let question = padded(&question.to_lowercase());
-    let routine = " commit | push | proceed | continue | start | run | go ahead | look | check | deploy | pr | anything else | \
-         ready | implement this | apply | done | fix ";
     let choice = " should we | should i | prefer | approach | instead | rather | keep it | drop | replace | switch | which | \
          rename | or keep | by default ";
     let bare_no = begins(answer, " no | nope | nein | нет | hayır ");
-    holds(&question, choice) && (!holds(&question, routine) || bare_no)
+    holds(&question, choice) && (!holds(&question, ROUTINE) || bare_no)
+}
+
+/// Words that are in every question.
+const COMMON: &str = "it|that|this|the|them|one|and|for|you|should|use|both";
+
+/// Whether an answer names one of the alternatives that the question offers: "drop it", to "Should
+/// I drop the column or keep it?"
+fn names_an_alternative(question: &str, answer: &str) -> bool {
+    let lower = question.to_lowercase();
+    let question = padded(last_question_of(&lower));
+    let offers = holds(&question, " or | oder | ou | или | yoksa ") || question.contains("还是");
+    let is_named = |word: &str| {
+        word.chars().count() >= 3
+            && !is_among(word, COMMON)
+            && question.contains(&format!(" {word} "))
+    };
+    offers && !holds(&question, ROUTINE) && answer.split_whitespace().any(is_named)
 }
 
 #[cfg(test)]
@@ -310,6 +420,7 @@ mod tests {
             "since it was the last commit, i amended it rather than adding one.",
             "i stopped and came back rather than guess.",
             "i fixed it directly rather than asking the agent, because it was small.",
+            "the one finding i kept is about carts, since guests use them.",
         ] {
             assert!(!is_choice(text), "{text}");
         }
@@ -325,15 +436,60 @@ mod tests {
         assert!(!states_choice(before));
     }
 
+    fn answered(header: &str, question: &str, answer: &str) -> Choice {
+        let (header, question, answer) = (header.into(), question.into(), answer.into());
+        Choice { header, question, answer, is_typed: true, ..Choice::default() }
+    }
+
     #[test]
-    fn permissions_and_questions_back_are_no_decisions() {
-        let is_decision = |question: &str, answer: &str| {
-            let (header, question, answer) = (String::new(), question.into(), answer.into());
-            Choice { header, question, answer }.is_decision()
-        };
-        assert!(is_decision("Which database?", "SQLite"));
-        assert!(!is_decision("The tests fail. Can I remove the old carts?", "Yes"));
-        assert!(!is_decision("Hangi sepet?", "bunu eklemek mi gerekiyor"));
+    fn answers_that_hold_beyond_the_next_step_are_decisions() {
+        for (header, question, answer) in [
+            ("Storage", "Which database should the carts use?", "SQLite"),
+            ("Errors", "What should happen if the payment fails halfway?", "Roll back the order"),
+            ("Retries", "How often should a failed call be repeated?", "Three times"),
+            ("Scope", "Include the admin pages in the redesign?", "No, the shop only"),
+            ("Naming", "Should the class be called Cart or Basket?", "Basket"),
+            ("Commits", "Should commits be squashed before every merge?", "Yes, always"),
+            ("Git", "What commit message format do you want?", "Conventional commits"),
+            (
+                "API",
+                "The old route has two callers left. What do we do with it?",
+                "Keep it for a year",
+            ),
+            ("Auth", "Wo soll das Token liegen?", "Im Schlüsselbund"),
+            ("缓存", "缓存应该放在哪里？", "放在内存里"),
+            ("Тесты", "Где хранить данные для тестов?", "В папке fixtures"),
+            ("Önbellek", "Önbellek nerede dursun?", "Diskte"),
+            ("Deletion", "Should deleted carts be kept?", "Delete them after 30 days"),
+        ] {
+            assert!(answered(header, question, answer).is_decision(), "{question} {answer}");
+        }
+        for (header, question, answer) in [
+            ("", "The tests fail. Can I remove the old carts?", "Yes"),
+            ("", "Hangi sepet?", "bunu eklemek mi gerekiyor"),
+            ("Next step", "The cart works. What now?", "Write the tests"),
+            ("Direction", "Which part should I build next?", "The invoice"),
+            ("Commit", "The working tree has other changes.", "Only my two files"),
+            ("PR", "What should the draft PR contain?", "Both commits"),
+            ("Review", "Does this plan look good?", "Yes"),
+            ("Sequencing", "The bug is older. How do you want to go on?", "The bug alone"),
+            ("Order", "Fix the bug in a change of its own first?", "Yes, alone"),
+            ("Release", "The build takes an hour. What do you want to do?", "Wait for the build"),
+            ("Merge", "Is #12 ready to be closed?", "Close it"),
+            ("Docs", "The guide is done. What about the spec?", "Archive it now"),
+            ("提交", "哪些文件放进这个提交？", "全部"),
+            ("Changelog", "There is no changelog. What should I update?", "There is one in docs"),
+            (
+                "Hero",
+                "What should the page show?",
+                "The picture there is the default one, not mine",
+            ),
+        ] {
+            assert!(!answered(header, question, answer).is_decision(), "{question} {answer}");
+        }
+        let chosen = Choice { is_typed: false, ..answered("", "Which look?", "The card is flat") };
+        assert!(chosen.is_decision());
+        assert!(answered("", "Which look?", "The card is flat").is_statement());
     }
 
     #[test]
@@ -352,6 +508,28 @@ mod tests {
         assert_eq!(picked("commit", "All tests pass."), None);
         let fix = picked("can you fix option 1", "1. The cart rounds twice\n2. No tests").unwrap();
         assert!(!fix.is_decision);
+        let builds = "1. Restart the build\n2. Wait for the build to end\n\nWhich one?";
+        assert!(!picked("option 2", builds).unwrap().is_decision);
+    }
+
+    #[test]
+    fn an_answer_may_name_the_alternative() {
+        let is_decision = |answer, question| picked(answer, question).unwrap().is_decision;
+        for (answer, question) in [
+            ("drop it", "All tests pass. Should I drop the old totals column or keep it?"),
+            ("spaces", "Do you want tabs or spaces?"),
+            ("keep the old one please", "Replace the theme or keep the old one?"),
+            ("sqlite", "Sollen wir Postgres oder SQLite nehmen?"),
+        ] {
+            assert!(is_decision(answer, question), "{answer}");
+        }
+        for (answer, question) in [
+            ("the tests", "Should I run the tests or commit?"),
+            ("looks nice", "Should the card be flat or round?"),
+            ("what it does", "Is there anything unclear about it?"),
+        ] {
+            assert!(!is_decision(answer, question), "{answer}");
+        }
     }
 
     #[test]

@@ -133,12 +133,20 @@ impl Evidence {
                 "(notes only)" => notes,
                 answer => answer,
             };
-            let header = asked().find(|form| form["question"] == *question);
-            let header = header.and_then(|form| form["header"].as_str()).unwrap_or_default();
+            let form = asked().find(|form| form["question"] == *question);
+            let header = form.and_then(|form| form["header"].as_str()).unwrap_or_default();
+            let options = form.and_then(|form| form["options"].as_array());
+            let label = |option: &Value| option["label"].as_str().unwrap_or_default().to_owned();
+            let chosen = options.into_iter().flatten().find(|option| label(option) == answer);
+            let description = chosen.and_then(|option| option["description"].as_str());
+            // Of several options the answer lists the labels.
+            let is_chosen = |option: &Value| answer.starts_with(&label(option));
             let choice = Choice {
                 header: one_line(header),
                 question: clip(question, 300),
                 answer: clip(answer, 300),
+                description: clip(&one_line(description.unwrap_or_default()), 240),
+                is_typed: options.is_some_and(|options| !options.iter().any(is_chosen)),
             };
             let is_known = self.choices.contains(&choice);
             if !choice.answer.is_empty() && !is_known && self.choices.len() < LIST_MAX {

@@ -1,14 +1,13 @@
 //! The observations of a turn, the most useful first.
 
 use super::begun;
-use super::choices::{Choice, choice_clause};
+use super::choices::{Choice, choice_clause, last_question_of, without_option_name};
 use super::command_rows;
 use super::commands::Purpose;
 use super::corrections;
 use super::evidence::Fix;
 use super::files::{Class, FileChange};
 use super::kinds::{self, Kind};
-use super::markdown::sentences;
 use super::parsed_turn::ParsedTurn;
 use super::reply::Observation;
 use super::text::{
@@ -48,6 +47,7 @@ pub(super) fn of(parsed: &ParsedTurn<'_>, mode: &Mode, verbosity: Verbosity) -> 
     }
     found.extend(user_rule(parsed).map(|rule| (Kind::Rule, rule)));
     found.extend(user_decisions(parsed).map(|decision| (Kind::Decision, decision)));
+    found.extend(user_statements(parsed).map(|statement| (Kind::Discovery, statement)));
     found.extend(fixes);
     found.extend(decisions(parsed).map(|decision| (Kind::Decision, decision)));
     let about_commands = command_rows::detours(parsed).chain(command_rows::failures(parsed));
@@ -317,6 +317,18 @@ fn user_decisions<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observ
     forms.take(3).chain(picked).chain(stated).take(4)
 }
 
+/// What the user typed into a form about how things are.
+fn user_statements<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observation> + 's {
+    let typed = parsed.evidence.choices.iter().filter(|choice| choice.is_statement());
+    typed.take(2).map(|choice| Observation {
+        title: title(&sentence_case(&choice.answer)),
+        subtitle: "Stated by the user".to_owned(),
+        narrative: choice.to_string(),
+        concepts: vec!["how-it-works".to_owned()],
+        ..Observation::default()
+    })
+}
+
 /// `Auto-execute — Should a plan wait for approval?`
 fn chosen_title(choice: &Choice) -> String {
     let answer = choice.answer.trim_end_matches(['.', '。']);
@@ -325,7 +337,7 @@ fn chosen_title(choice: &Choice) -> String {
         .find_map(|mark| answer.strip_suffix(mark))
         .map_or(answer, str::trim);
     let question = asked(&choice.question);
-    let last = last_question(&choice.question);
+    let last = last_question_of(&choice.question);
     // In place of a question that does not fit: its last sentence, or its subject.
     let short = if is_vague(last) { "" } else { last };
     let fitting = [question, short, choice.header.as_str(), last]
@@ -338,13 +350,8 @@ fn chosen_title(choice: &Choice) -> String {
 
 /// The question of a text, without what leads to it unless the question needs that.
 fn asked(text: &str) -> &str {
-    let question = last_question(text);
+    let question = last_question_of(text);
     if is_vague(question) { text } else { question }
-}
-
-fn last_question(text: &str) -> &str {
-    let found = sentences(text);
-    found.iter().rev().find(|text| text.ends_with(['?', '？'])).copied().unwrap_or(text)
 }
 
 /// Needs the sentence before it.
@@ -352,15 +359,6 @@ fn is_vague(question: &str) -> bool {
     let lower = padded(&question.to_lowercase());
     words(question) < 4
         || holds(&lower, " it | this | that | them | these | those | 它 | это | bunu ")
-}
-
-/// `2. Cache in memory` and `Option B: polling`, without the name of the option.
-fn without_option_name(option: &str) -> &str {
-    let rest = option.strip_prefix("Option ").unwrap_or(option);
-    let name = rest.chars().next().filter(char::is_ascii_alphanumeric);
-    let rest =
-        name.and_then(|_| rest[1..].trim_start().strip_prefix([':', '.', ')', '—', '–', '-']));
-    rest.map(str::trim_start).filter(|rest| words(rest) >= 2).unwrap_or(option)
 }
 
 /// Choices that the answer states, in a turn that changed something. "You chose …" repeats an

@@ -213,7 +213,7 @@ fn without_redirections(words: Vec<String>) -> Vec<String> {
 
 /// Programs whose arguments are the command that matters.
 const RUNNERS: &str =
-    "sudo|time|env|nohup|npx|bunx|exec|command|then|do|else|if|!|while|xargs|nice";
+    "sudo|time|env|nohup|npx|bunx|exec|command|then|do|else|if|!|while|xargs|nice|rtk";
 
 fn bare(mut words: Vec<String>) -> Vec<String> {
     // Moved once, at the end: a command of nothing but assignments has thousands of words.
@@ -267,6 +267,7 @@ mod tests {
             (";;&&||()", ""),
             ("wc -l < in.txt", "wc -l"),
             ("sudo -u postgres psql shop", "psql shop"),
+            ("rtk git add a && rtk git commit -m x", "git add a | git commit -m x"),
             (r#"cd "D:\shop\src" && go test \$x"#, r"cd D:\shop\src | go test $x"),
             (r"cd D:\shop\src; ls a\ b", r"cd D:\shop\src | ls a b"),
         ];

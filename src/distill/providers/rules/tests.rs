@@ -81,6 +81,27 @@ fn an_answer_in_a_form_is_called_by_its_question_or_by_the_name_of_it() {
     assert_eq!(title(&format!("{context}Where should it live?")), "SQLite — Storage");
 }
 
+#[test]
+fn a_form_keeps_what_the_chosen_option_means() {
+    let question = "Which database should the carts use?";
+    let options = serde_json::json!([
+        {"label": "SQLite", "description": "One file, no server"},
+        {"label": "Postgres", "description": "A server"}
+    ]);
+    let form = serde_json::json!({"questions": [{"question": question, "options": options}]});
+    let reply = |answer: &str| {
+        let (input, output) =
+            (form.to_string(), serde_json::json!({"answers": {question: answer}}));
+        let name = "AskUserQuestion".to_owned();
+        let tools = vec![Tool { name, input, output: output.to_string(), ..Tool::default() }];
+        Recorded { tools, is_over: true, ..Recorded::default() }.extract()
+    };
+    let chosen = reply("SQLite");
+    assert!(chosen.contains("→ SQLite — One file, no server"), "{chosen}");
+    let stated = reply("There is a database in the cellar");
+    assert!(stated.contains("Stated by the user") && !stated.contains("decision"), "{stated}");
+}
+
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
