@@ -1,4 +1,4 @@
-//! Last messages of turns, and what is read from them.
+//! Tests of parsing the last message of a turn.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn a_step_does_not_repeat_the_label_before_it() {
 }
 
 #[test]
-fn a_message_is_sorted_by_what_it_is_about() {
+fn sentences_are_grouped_by_subject() {
     let answer = Answer::of(
         "Done! I've fixed the login redirect. The root cause was a cookie marked `Secure` on http.\n\n\
          ### Changes\n- `auth.ts`: sets the flag only on https\n- Tests for both\n\n\
@@ -42,7 +42,7 @@ fn a_message_is_sorted_by_what_it_is_about() {
 }
 
 #[test]
-fn a_recommendation_is_a_next_step_and_no_decision() {
+fn a_recommendation_is_a_next_step_not_a_decision() {
     let answer = Answer::of("I recommend option A instead of B, because it is simpler.");
     assert!(answer.decisions.is_empty());
     assert_eq!(answer.next, ["I recommend option A instead of B, because it is simpler."]);
@@ -85,7 +85,7 @@ fn paragraphs_with_a_bold_label_are_findings() {
 }
 
 #[test]
-fn a_long_message_keeps_its_beginning_and_its_end() {
+fn a_long_message_keeps_its_start_and_end() {
     let middle = "The middle has nothing to say about it at all. ".repeat(60);
     let answer = Answer::of(&format!("The first part is kept. {middle} The last part is kept."));
     assert!(answer.narrative.starts_with("The first part is kept."));
@@ -94,7 +94,7 @@ fn a_long_message_keeps_its_beginning_and_its_end() {
 }
 
 #[test]
-fn courtesies_state_nothing() {
+fn courtesies_are_not_statements() {
     for message in
         ["Done.", "All done, everything works.", "Sure! Let me look at that for you.", "ok", ""]
     {

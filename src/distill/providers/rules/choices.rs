@@ -1,13 +1,14 @@
-//! Choices: whether somebody chose something, and what a short answer to a question picked.
+//! Recognizes decisions, and the option that a short answer to a question selects.
 
 use std::fmt;
 
 use super::markdown::{self, Block, sentences};
 use super::text::{
-    alternatives, begins, clip, fitting_title, holds, is_among, one_line, padded, words,
+    alternatives, clip, contains_any, fitting_title, is_among, one_line, padded, starts_with_any,
+    words,
 };
 
-/// Somebody who chose, and the verb.
+/// A subject and a verb of choosing.
 const CHOSEN: &str = " i chose | we chose | you chose | user chose | i decided | we decided | you decided | user decided | \
      i went with | we went with | you went with | i opted | we opted | i picked | we picked | you picked | \
      user picked | i settled on | we settled on | was chosen | were chosen | was decided | we agreed on | we agreed to | \
@@ -15,23 +16,24 @@ const CHOSEN: &str = " i chose | we chose | you chose | user chose | i decided |
      user confirmed | ich habe mich | haben uns entschieden | wurde entschieden | j'ai choisi | elegí | решил | решили | \
      решено | выбрал | выбрали | seçtim | seçtik | tercih ettim | karar verdik | karar verdim ";
 
-/// The same at the start of a sentence, where the speaker is understood.
+/// The same verbs at the start of a sentence, where the subject is omitted.
 const CHOSEN_FIRST: &str =
     " chose | decided | went with | opted | picked | settled on | entschieden ";
 
-/// Choices only together with an alternative or a reason.
+/// Verbs that state a decision only together with an alternative or a reason.
 const KEPT: &str = " i kept | we kept | i switched | we switched | i rejected | we rejected | i dropped | \
      i avoided | i used | i replaced | i preferred | we dropped ";
 const KEPT_FIRST: &str = " kept | switched to | rejected | avoided | preferred | dropped ";
 
-/// Kept or used only for now, or only for how this turn went on: no choice that holds.
+/// Marks of a temporary choice, or of one about this turn only. Such a choice is not a lasting
+/// decision.
 const PASSING: &str = " for now | for the moment | this turn | this session | didn't ask | did not ask | not asked | you asked | \
      uncommitted | unstaged | untracked | scratch | temporary | temporarily | amended | fixup | force-pushed | subagent | \
      agent | came back ";
 
 const CHOSEN_WIDE: &str = "选择了|决定|采用了|選択し|採用し|決めました|선택했|결정했";
 
-/// Alternatives and reasons.
+/// Words that introduce an alternative or a reason.
 const REASONS: &str = " because | since | so that | instead of | rather than | as it | as the | over | statt | weil | \
      au lieu de | parce que | en lugar de | porque | вместо | потому | yerine | çünkü ";
 
@@ -39,28 +41,28 @@ const PROPOSALS: &str = " recommend | recommended | recommendation | suggest | s
      options | consider | should | might | i'd | propose | proposal | if you | alternatively | may want | can either | \
      empfehle | könnte | sollte | recommande | предлагаю | рекомендую | можно | öneririm | öneri ";
 
-/// Whether a sentence of the assistant states a choice that somebody made.
+/// Whether a sentence of the assistant states a decision.
 pub(super) fn is_choice(lower: &str) -> bool {
     let text = padded(lower);
-    // "That fits your decision" needs the sentence before it.
+    // "That fits your decision" is unclear without the sentence before it.
     let is_reference =
-        begins(&text, " this | that | it ") || lower.starts_with(['—', '–', '这', '那']);
+        starts_with_any(&text, " this | that | it ") || lower.starts_with(['—', '–', '这', '那']);
     if is_proposal(lower) || is_reference {
         return false;
     }
-    let has_reason = holds(&text, REASONS) && !holds(&text, PASSING);
-    holds(&text, CHOSEN)
-        || begins(&text, CHOSEN_FIRST)
-        || holds(lower, CHOSEN_WIDE)
-        || has_reason && (holds(&text, KEPT) || begins(&text, KEPT_FIRST))
+    let has_reason = contains_any(&text, REASONS) && !contains_any(&text, PASSING);
+    contains_any(&text, CHOSEN)
+        || starts_with_any(&text, CHOSEN_FIRST)
+        || contains_any(lower, CHOSEN_WIDE)
+        || has_reason && (contains_any(&text, KEPT) || starts_with_any(&text, KEPT_FIRST))
         || has_reason && acted_against_an_alternative(&text)
 }
 
-/// What was done is said in few words before its alternative.
+/// Maximum number of words between the verb and its alternative.
 const ACTION_WORDS_MAX: usize = 14;
 
-/// `I pinned the image rather than migrating`, `Counted per address instead of per account, because
-/// …`: the alternative is one to what somebody did, so it follows the verb in the same clause.
+/// Matches `I pinned the image rather than migrating` and `Counted per address instead of per
+/// account, because …`: the alternative follows a verb of action in the same clause.
 fn acted_against_an_alternative(text: &str) -> bool {
     let alternatives = [" instead of ", " rather than "];
     let Some(at) = alternatives.iter().filter_map(|mark| text.find(mark)).min() else {
@@ -73,32 +75,35 @@ fn acted_against_an_alternative(text: &str) -> bool {
     let begins_so = words.first().is_some_and(|word| is_past(word))
         && clause.len() + 1 >= at
         && words.len() <= ACTION_WORDS_MAX;
-    (acted || begins_so) && holds(text, " because | since | so that | as the | as it ")
+    (acted || begins_so) && contains_any(text, " because | since | so that | as the | as it ")
 }
 
-/// Whether the part of a sentence that would be the title states the choice. Else the row is called
-/// by something that happened before it.
+/// Whether the part of a sentence that would become the title states the decision. Otherwise the
+/// title would describe something that happened earlier.
 pub(super) fn states_choice(sentence: &str) -> bool {
     let clause = choice_clause(sentence);
     let title = fitting_title(clause).unwrap_or_default().to_lowercase();
     let is_whole = title.len() + 1 >= clause.len();
-    is_whole || is_choice(&title) || holds(&padded(&title), CHOSEN) || begins_with_choice(&title)
+    is_whole
+        || is_choice(&title)
+        || contains_any(&padded(&title), CHOSEN)
+        || begins_with_choice(&title)
 }
 
 fn begins_with_choice(lower: &str) -> bool {
     let text = padded(lower);
-    begins(&text, CHOSEN_FIRST)
-        || begins(&text, KEPT_FIRST)
-        || holds(&text, KEPT)
-        || holds(&text, " instead of | rather than ")
+    starts_with_any(&text, CHOSEN_FIRST)
+        || starts_with_any(&text, KEPT_FIRST)
+        || contains_any(&text, KEPT)
+        || contains_any(&text, " instead of | rather than ")
 }
 
 /// Whether a sentence only proposes something.
 pub(super) fn is_proposal(lower: &str) -> bool {
-    holds(&padded(lower), PROPOSALS) || holds(lower, "建议|推荐|可以考虑|おすすめ")
+    contains_any(&padded(lower), PROPOSALS) || contains_any(lower, "建议|推荐|可以考虑|おすすめ")
 }
 
-/// The part of a sentence that states the choice.
+/// The part of a sentence that states the decision.
 pub(super) fn choice_clause(text: &str) -> &str {
     let marks = [", so I ", ", so we ", ", so ", ", but ", "; ", " — ", ". "];
     let starts = marks.iter().filter_map(|mark| {
@@ -108,26 +113,26 @@ pub(super) fn choice_clause(text: &str) -> &str {
     starts.min_by_key(|clause| clause.len()).unwrap_or(text)
 }
 
-/// A question of a form, and what the user answered.
+/// A question from a form, with the user's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice {
-    /// The form's short name of the question; empty if unknown.
+    /// The form's short name for the question; empty if unknown.
     pub(super) header: String,
     pub(super) question: String,
     pub(super) answer: String,
 }
 
 impl Choice {
-    /// Whether the answer settles more than what to do next, and is no question itself.
+    /// Whether the answer settles more than the next step, and is not itself a question.
     pub(super) fn is_decision(&self) -> bool {
         let question = padded(&self.question.to_lowercase());
-        // Turkish asks with a word instead of a mark.
+        // Turkish marks a question with a particle instead of a question mark.
         let asks_back = self.answer.contains(['?', '？'])
-            || holds(&padded(&self.answer.to_lowercase()), " mı | mi | mu | mü ");
+            || contains_any(&padded(&self.answer.to_lowercase()), " mı | mi | mu | mü ");
         let routine =
             " next step | what next | do next | sıradaki adım | следующий шаг | nächster schritt ";
         let permits = " can i | may i | shall i | ok to | okay to | kann ich | darf ich | puis-je | puedo | можно ли ";
-        !asks_back && !holds(&question, routine) && !holds(&question, permits)
+        !asks_back && !contains_any(&question, routine) && !contains_any(&question, permits)
     }
 }
 
@@ -137,28 +142,28 @@ impl fmt::Display for Choice {
     }
 }
 
-/// What the user chose in a prompt that answers the message before it.
+/// The user's choice in a prompt that answers the assistant's previous message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Picked {
-    /// The question, or the option that was chosen; empty if unknown.
+    /// The question, or the selected option; empty if unknown.
     pub(super) question: String,
-    /// The user's words.
+    /// The answer as the user typed it.
     pub(super) answer: String,
-    /// It settles more than whether to go on.
+    /// Whether it settles more than permission to continue.
     pub(super) is_decision: bool,
 }
 
-/// A longer prompt says by itself what it is about.
+/// A longer prompt is clear without the question.
 const ANSWER_CHARS_MAX: usize = 200;
 
-/// A prompt of so few letters says nothing without the question.
+/// A prompt up to this length is unclear without the question.
 const SHORT_CHARS_MAX: usize = 40;
 
 const YES: &str = " yes | yeah | yep | yup | sure | ok | okay | no | nope | go ahead | do it | do that | do so | correct | right | \
      exactly | agreed | sounds good | perfect | proceed | continue | both | neither | ja | nein | oui | non | sí | да | нет | \
      evet | hayır | tamam | olur | approved | confirmed ";
 
-/// Reads a prompt as the answer to the end of the message before it.
+/// Interprets a prompt as the answer to a question at the end of the previous message.
 pub(super) fn picked(prompt: &str, previous_message: &str) -> Option<Picked> {
     let answer = one_line(prompt);
     let chars = answer.chars().count();
@@ -170,13 +175,13 @@ pub(super) fn picked(prompt: &str, previous_message: &str) -> Option<Picked> {
     let option = option_name(&text).and_then(|name| option_text(previous_message, &name));
     let question = last_question(previous_message);
     let is_short = chars <= SHORT_CHARS_MAX;
-    let is_yes =
-        begins(&text, YES) || holds(&lower, "好的|可以|是的|对|不用|不要|はい|いいえ|네|아니");
+    let is_yes = starts_with_any(&text, YES)
+        || contains_any(&lower, "好的|可以|是的|对|不用|不要|はい|いいえ|네|아니");
     let is_question = answer.ends_with(['?', '？']);
     match (option, question) {
-        // "Can you fix 1" picks from a list of problems.
+        // "Can you fix 1" selects from a list of problems.
         (Some(option), _) => {
-            let is_decision = !holds(&text, " fix | check | explain | why | what | look ");
+            let is_decision = !contains_any(&text, " fix | check | explain | why | what | look ");
             Some(Picked { question: option, answer, is_decision })
         }
         (None, Some(question)) if !is_question && (is_yes || is_short) => {
@@ -187,7 +192,7 @@ pub(super) fn picked(prompt: &str, previous_message: &str) -> Option<Picked> {
     }
 }
 
-/// `option c`, `c`, `#2`, `the second`: the name of an option.
+/// Parses the name of an option: `option c`, `c`, `#2`, `the second`.
 fn option_name(text: &str) -> Option<String> {
     let words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
     let ordinals = "first|second|third|fourth";
@@ -218,7 +223,7 @@ fn option_name(text: &str) -> Option<String> {
     }
 }
 
-/// The text of the option in the message that offered it.
+/// Finds the text of the named option in the message that offered it.
 fn option_text(message: &str, name: &str) -> Option<String> {
     let is_label = |text: &str| {
         let lower = text.to_lowercase();
@@ -234,7 +239,7 @@ fn option_text(message: &str, name: &str) -> Option<String> {
     (words(&text) >= 2).then(|| clip(&text, 240))
 }
 
-/// The last question of a message, with the sentence before it if it needs one.
+/// The last question of a message, with the preceding sentence if the question needs it.
 fn last_question(message: &str) -> Option<String> {
     let mut text = String::new();
     for block in markdown::blocks(message) {
@@ -250,28 +255,28 @@ fn last_question(message: &str) -> Option<String> {
     }
     let found = sentences(&text);
     let at = found.iter().rposition(|sentence| sentence.ends_with(['?', '？']))?;
-    // A question far from the end is not what the user answers.
+    // The user does not answer a question far from the end of the message.
     if found.len() - at > 6 {
         return None;
     }
     let lower = padded(&found[at].to_lowercase());
     let is_vague =
-        words(found[at]) < 6 || holds(&lower, " that | this | it | them | these | those ");
+        words(found[at]) < 6 || contains_any(&lower, " that | this | it | them | these | those ");
     let before = at.checked_sub(1).map(|before| found[before]).filter(|_| is_vague);
     let question =
         before.map_or_else(|| found[at].to_owned(), |text| format!("{text} {}", found[at]));
     Some(clip(&question, 300))
 }
 
-/// Whether an answer settles more than going on with routine work.
+/// Whether an answer decides more than permission for routine work.
 fn settles(question: &str, answer: &str) -> bool {
     let question = padded(&question.to_lowercase());
     let routine = " commit | push | proceed | continue | start | run | go ahead | look | check | deploy | pr | anything else | \
          ready | implement this | apply | done | fix ";
     let choice = " should we | should i | prefer | approach | instead | rather | keep it | drop | replace | switch | which | \
          rename | or keep | by default ";
-    let bare_no = begins(answer, " no | nope | nein | нет | hayır ");
-    holds(&question, choice) && (!holds(&question, routine) || bare_no)
+    let bare_no = starts_with_any(answer, " no | nope | nein | нет | hayır ");
+    contains_any(&question, choice) && (!contains_any(&question, routine) || bare_no)
 }
 
 #[cfg(test)]
@@ -279,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn choices_have_somebody_who_chose() {
+    fn a_choice_needs_a_subject_that_chose() {
         for text in [
             "i chose a queue over polling, because polling misses events.",
             "we went with sqlite.",
@@ -326,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn permissions_and_questions_back_are_no_decisions() {
+    fn permissions_and_counter_questions_are_not_decisions() {
         let is_decision = |question: &str, answer: &str| {
             let (header, question, answer) = (String::new(), question.into(), answer.into());
             Choice { header, question, answer }.is_decision()

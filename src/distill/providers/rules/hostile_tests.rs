@@ -1,4 +1,4 @@
-//! Hostile turns: any JSON, any text, any size.
+//! Property tests with arbitrary JSON, text and sizes.
 
 use claude_mem_projections::xml::{Verdict, read_reply};
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ fn tool_names() -> impl Strategy<Value = String> {
     prop::sample::select([known.as_slice(), more.as_slice()].concat()).prop_map(str::to_owned)
 }
 
-/// Values of any shape under the keys that are looked at.
+/// JSON values of any shape under the keys that the rules read.
 fn odd_json() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -56,7 +56,7 @@ fn odd_json() -> impl Strategy<Value = String> {
     prop_oneof![4 => value.prop_map(|value| value.to_string()), 1 => odd_text()]
 }
 
-/// Text made of the marks that the rules look for, and of anything.
+/// Text that mixes the phrases the rules look for with arbitrary characters.
 fn odd_text() -> impl Strategy<Value = String> {
     let marks = [
         "`",
@@ -116,7 +116,7 @@ fn odd_text() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever the tools hold, there is a reply, it can be read, and it is the same again.
+    /// Any turn gets a valid reply, and the same turn gets the same reply.
     #[test]
     fn odd_turns_are_answered(
         prompt in odd_text(),
@@ -141,7 +141,7 @@ proptest! {
     }
 }
 
-/// A turn of many large tools is answered briefly.
+/// A turn with many large tool results has a short reply.
 #[test]
 fn a_huge_turn_has_a_short_reply() {
     let words = "error: it failed because of x instead of y. ".repeat(2_000);

@@ -1,8 +1,8 @@
-//! One output per runner and outcome, in the runner's own format, with what is read from it.
+//! One output per runner and outcome, in the format of the runner, with the expected total.
 
 use super::*;
 
-/// Runner, output, and its total.
+/// Runner, output, expected total.
 const OUTPUTS: &[(&str, &str, &str)] = &[
     (
         "cargo",
@@ -132,7 +132,7 @@ const OUTPUTS: &[(&str, &str, &str)] = &[
     ("flutter", "00:01 +3: cart adds\n00:05 +12 ~1: All tests passed!", "12 passed"),
     ("flutter", "00:05 +12 -1: Some tests failed.", "1 failed, 12 passed"),
     (
-        "two runs: the last one holds",
+        "two runs: the last one counts",
         "3 failed, 9 passed in 0.5s\n\n12 passed in 0.4s",
         "12 passed",
     ),
@@ -147,7 +147,7 @@ fn the_total_of_every_runner_is_read() {
 }
 
 #[test]
-fn lines_that_only_speak_of_numbers_are_no_total() {
+fn other_lines_with_numbers_are_not_totals() {
     for output in [
         "compiled 3 files\n0 passed",
         "retry: 2 failed, 0 passed, giving up",
