@@ -64,14 +64,24 @@ enum Section {
 /// A longer sentence is a statement, not an introduction to a list.
 const INTRODUCTION_WORDS_MAX: usize = 14;
 
-const NEXT_HEADINGS: &str = "next|todo|to do|to-do|remaining|follow-up|follow up|left to do|what's left|whats left|\
-    not done|still open|still to|outstanding|future|open item|pending|recommend|suggest|nächste schritte|offen|\
-    prochaines étapes|próximos pasos|siguientes pasos|prossimi passi|下一步|后续|次のステップ|残り|今後|다음|\
-    следующие шаги|осталось|sonraki adım|kalan";
-const DECISION_HEADINGS: &str = "decision|decided|trade-off|tradeoff|design choice|choices made|entscheidung|décision|\
-    decisiones|решени|karar|决策|决定|決定";
-const LESSON_HEADINGS: &str = "root cause|cause|finding|learned|lesson|gotcha|caveat|note|important|watch out|limitation|\
-    ursache|hinweis|remarque|nota|原因|注意|причин|neden";
+const NEXT_HEADINGS: &str = "\
+    next|todo|to do|to-do|remaining|follow-up|follow up|left to do|what's left|whats left|\
+    not done|still open|still to|outstanding|future|open item|pending|recommend|suggest|\
+    nächste schritte|offen|\
+    prochaines étapes|próximos pasos|siguientes pasos|prossimi passi|\
+    下一步|后续|次のステップ|残り|今後|다음|\
+    следующие шаги|осталось|\
+    sonraki adım|kalan";
+const DECISION_HEADINGS: &str = "\
+    decision|decided|trade-off|tradeoff|design choice|choices made|entscheidung|décision|\
+    decisiones|\
+    решени|karar|\
+    决策|决定|決定";
+const LESSON_HEADINGS: &str = "\
+    root cause|cause|finding|learned|lesson|gotcha|caveat|note|important|watch out|limitation|\
+    ursache|hinweis|remarque|nota|\
+    原因|注意|\
+    причин|neden";
 
 fn section(heading: &str) -> Section {
     let heading = heading.to_lowercase();
@@ -79,9 +89,10 @@ fn section(heading: &str) -> Section {
     // "Open decisions" are questions; "Proposed decisions" are proposals.
     let is_open = heading.contains('?')
         || is(DECISION_HEADINGS)
-            && is(
-                "open|pending|needed|required|to make|to take|for you|your |propos|suggest|recommend|possible|possib|待|нужн|gerek",
-            );
+            && is("open|pending|needed|required|to make|to take|for you|your |propos|suggest|\
+                 recommend|possible|possib|\
+                 待|нужн|\
+                 gerek");
     match () {
         () if is_open || is(NEXT_HEADINGS) => Section::Next,
         () if is(DECISION_HEADINGS) => Section::Decisions,
@@ -289,9 +300,12 @@ fn first_and_last(sentences: &[String], chars_max: usize) -> String {
 }
 
 /// Openings that state nothing.
-const OPENINGS: &str = "all done|done|perfect|great|excellent|sure|ok|okay|yes|certainly|got it|agreed|good|\
-    you're right|you are right|you're absolutely right|good catch|good point|good question|fixed it|found it|\
-    confirmed|fertig|erledigt|listo|hecho|terminé|fait|voilà|klar|完成了|完了しました|好的|готово|tamam|tamamlandı";
+const OPENINGS: &str = "\
+    all done|done|perfect|great|excellent|sure|ok|okay|yes|certainly|got it|agreed|good|\
+    you're right|you are right|you're absolutely right|good catch|good point|good question|\
+    fixed it|found it|confirmed|fertig|erledigt|listo|hecho|terminé|fait|voilà|klar|\
+    完成了|完了しました|好的|\
+    готово|tamam|tamamlandı";
 
 /// Removes openings such as `Done.` or `Done —`, and the subject before a past-tense verb.
 fn without_courtesy(sentence: &str) -> &str {
@@ -303,8 +317,9 @@ fn without_courtesy(sentence: &str) -> &str {
             .strip_prefix(['.', '!', ',', ':', '—', '–', '-', '。', '！'])
     });
     text = opening.map_or(text, str::trim);
-    let speakers = "I've successfully |I have successfully |I successfully |I've now |I've also |I've |\
-        I’ve |I have |I also |I |We've |We have |Successfully |I just ";
+    let speakers = "\
+        I've successfully |I have successfully |I successfully |I've now |I've also |I've |I’ve |\
+        I have |I also |I |We've |We have |Successfully |I just ";
     let speaker = alternatives(speakers).find_map(|who| text.strip_prefix(who));
     let goes_on = |rest: &&str| {
         let verb = rest.split(' ').next().unwrap_or_default();
@@ -314,13 +329,17 @@ fn without_courtesy(sentence: &str) -> &str {
 }
 
 /// Irregular past-tense verbs that start a result.
-const PAST: &str = "made|wrote|ran|found|built|set|put|split|cut|rewrote|got|took|went|chose|left|kept|read|\
+const PAST: &str = "\
+    made|wrote|ran|found|built|set|put|split|cut|rewrote|got|took|went|chose|left|kept|read|\
     swapped|dropped";
 
 /// Whether a sentence only announces or closes something.
 fn is_courtesy(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
-    let always = "let me |now let|let's |waiting on |waiting for |feel free|happy to|glad |thanks|thank you|sorry|hope |以下|looking at |\
+    let always = "\
+        let me |now let|let's |waiting on |waiting for |feel free|happy to|glad |thanks|\
+        thank you|sorry|hope |\
+        以下|looking at |\
         hier ist|voici|aquí está|good question|i'll |i’ll |i will ";
     let if_short =
         "here's|here is|here are|i'm |if you|this is ready|everything is|everything works";
@@ -330,8 +349,12 @@ fn is_courtesy(sentence: &str) -> bool {
 
 /// Whether a paragraph ends by announcing a list of next steps.
 fn introduces_next(text: &str) -> bool {
-    let announces = "next step|what's left|what is left|what remains|remaining work|still open|left to do|do next|\
-        nächste schritte|prochaines étapes|próximos pasos|下一步|次のステップ|следующие шаги|следующий шаг|\
+    let announces = "\
+        next step|what's left|what is left|what remains|remaining work|still open|left to do|\
+        do next|\
+        nächste schritte|prochaines étapes|próximos pasos|\
+        下一步|次のステップ|\
+        следующие шаги|следующий шаг|\
         sıradaki adım|sonraki adım";
     let last = sentences(text).last().map(|sentence| sentence.to_lowercase()).unwrap_or_default();
     last.ends_with([':', '：'])
@@ -341,9 +364,11 @@ fn introduces_next(text: &str) -> bool {
 
 fn is_next(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
-    let starts = "next |next:|next,|todo |todo:|to do:|remaining|still |you'll need|you will need|you may want|\
-        you might want|you should|you can now|follow-up|i haven't|i have not|i didn't|\
-        i did not|not yet|make sure to|don't forget|remember to|als nächstes|il reste|queda |\
+    let starts = "\
+        next |next:|next,|todo |todo:|to do:|remaining|still |you'll need|you will need|\
+        you may want|you might want|you should|you can now|follow-up|i haven't|i have not|\
+        i didn't|i did not|not yet|make sure to|don't forget|remember to|als nächstes|il reste|\
+        queda |\
         falta ";
     let within =
         "remains to|still needs|still need to|left to do|not yet |is left for|follow-up pr";
@@ -365,18 +390,24 @@ fn without_next_label(step: &str) -> &str {
 }
 
 fn is_lesson(lower: &str) -> bool {
-    let marks = "turns out|turned out|root cause|the cause|caused by|because|due to|problem was|\
-        issue was|bug was|the reason|note that|note:|beware|careful|gotcha|caveat|only works|\
-        only if|must be|must not|silently|by default|important:|workaround|keep in mind|\
-        ursache|weil |cause |porque|因为|原因|注意|ため|потому что|причин|из-за|çünkü|nedeni|yüzünden";
+    let marks = "\
+        turns out|turned out|root cause|the cause|caused by|because|due to|problem was|issue was|\
+        bug was|the reason|note that|note:|beware|careful|gotcha|caveat|only works|only if|\
+        must be|must not|silently|by default|important:|workaround|keep in mind|\
+        ursache|weil |cause |porque|\
+        因为|原因|注意|ため|\
+        потому что|причин|из-за|\
+        çünkü|nedeni|yüzünden";
     contains_any(lower, marks)
 }
 
 /// Whether a sentence repeats a claim that was wrong, or states an expectation.
 fn is_retracted(sentence: &str) -> bool {
     let text = padded(&sentence.to_lowercase().replace('’', "'"));
-    let marks = " i'd said | i had said | i said earlier | i claimed | claim is wrong | claim was wrong | i previously said | i told you | \
-         i had one piece | i had the | i'd expect | i would expect | i suspect | my guess | presumably ";
+    let marks = " \
+        i'd said | i had said | i said earlier | i claimed | claim is wrong | claim was wrong | \
+        i previously said | i told you | i had one piece | i had the | i'd expect | \
+        i would expect | i suspect | my guess | presumably ";
     contains_any(&text, marks)
 }
 

@@ -9,37 +9,50 @@ use super::text::{
 };
 
 /// A subject and a verb of choosing.
-const CHOSEN: &str = " i chose | we chose | you chose | user chose | i decided | we decided | you decided | user decided | \
-     i went with | we went with | you went with | i opted | we opted | i picked | we picked | you picked | \
-     user picked | i settled on | we settled on | was chosen | were chosen | was decided | we agreed on | we agreed to | \
-     we agreed that | you confirmed | \
-     user confirmed | ich habe mich | haben uns entschieden | wurde entschieden | j'ai choisi | elegí | решил | решили | \
-     решено | выбрал | выбрали | seçtim | seçtik | tercih ettim | karar verdik | karar verdim ";
+const CHOSEN: &str = " \
+    i chose | we chose | you chose | user chose | i decided | we decided | you decided | \
+    user decided | i went with | we went with | you went with | i opted | we opted | i picked | \
+    we picked | you picked | user picked | i settled on | we settled on | was chosen | \
+    were chosen | was decided | we agreed on | we agreed to | we agreed that | you confirmed | \
+    user confirmed | ich habe mich | haben uns entschieden | wurde entschieden | j'ai choisi | \
+    elegí | \
+    решил | решили | решено | выбрал | выбрали | \
+    seçtim | seçtik | tercih ettim | karar verdik | karar verdim ";
 
 /// The same verbs at the start of a sentence, where the subject is omitted.
 const CHOSEN_FIRST: &str =
     " chose | decided | went with | opted | picked | settled on | entschieden ";
 
 /// Verbs that state a decision only together with an alternative or a reason.
-const KEPT: &str = " i kept | we kept | i switched | we switched | i rejected | we rejected | i dropped | \
-     i avoided | i used | i replaced | i preferred | we dropped ";
+const KEPT: &str = " \
+    i kept | we kept | i switched | we switched | i rejected | we rejected | i dropped | \
+    i avoided | i used | i replaced | i preferred | we dropped ";
 const KEPT_FIRST: &str = " kept | switched to | rejected | avoided | preferred | dropped ";
 
 /// Marks of a temporary choice, or of one about this turn only. Such a choice is not a lasting
 /// decision.
-const PASSING: &str = " for now | for the moment | this turn | this session | didn't ask | did not ask | not asked | you asked | \
-     uncommitted | unstaged | untracked | scratch | temporary | temporarily | amended | fixup | force-pushed | subagent | \
-     agent | came back ";
+const PASSING: &str = " \
+    for now | for the moment | this turn | this session | didn't ask | did not ask | not asked | \
+    you asked | uncommitted | unstaged | untracked | scratch | temporary | temporarily | \
+    amended | fixup | force-pushed | subagent | agent | came back ";
 
 const CHOSEN_WIDE: &str = "选择了|决定|采用了|選択し|採用し|決めました|선택했|결정했";
 
 /// Words that introduce an alternative or a reason.
-const REASONS: &str = " because | since | so that | instead of | rather than | as it | as the | over | statt | weil | \
-     au lieu de | parce que | en lugar de | porque | вместо | потому | yerine | çünkü ";
+const REASONS: &str = " \
+    because | since | so that | instead of | rather than | as it | as the | over | \
+    statt | weil | \
+    au lieu de | parce que | en lugar de | porque | \
+    вместо | потому | \
+    yerine | çünkü ";
 
-const PROPOSALS: &str = " recommend | recommended | recommendation | suggest | suggested | suggestion | would | could | option | \
-     options | consider | should | might | i'd | propose | proposal | if you | alternatively | may want | can either | \
-     empfehle | könnte | sollte | recommande | предлагаю | рекомендую | можно | öneririm | öneri ";
+const PROPOSALS: &str = " \
+    recommend | recommended | recommendation | suggest | suggested | suggestion | would | \
+    could | option | options | consider | should | might | i'd | propose | proposal | if you | \
+    alternatively | may want | can either | \
+    empfehle | könnte | sollte | recommande | \
+    предлагаю | рекомендую | можно | \
+    öneririm | öneri ";
 
 /// Whether a sentence of the assistant states a decision.
 pub(super) fn is_choice(lower: &str) -> bool {
@@ -131,7 +144,9 @@ impl Choice {
             || contains_any(&padded(&self.answer.to_lowercase()), " mı | mi | mu | mü ");
         let routine =
             " next step | what next | do next | sıradaki adım | следующий шаг | nächster schritt ";
-        let permits = " can i | may i | shall i | ok to | okay to | kann ich | darf ich | puis-je | puedo | можно ли ";
+        let permits = " \
+            can i | may i | shall i | ok to | okay to | kann ich | darf ich | puis-je | puedo | \
+            можно ли ";
         !asks_back && !contains_any(&question, routine) && !contains_any(&question, permits)
     }
 }
@@ -159,9 +174,12 @@ const ANSWER_CHARS_MAX: usize = 200;
 /// A prompt up to this length is unclear without the question.
 const SHORT_CHARS_MAX: usize = 40;
 
-const YES: &str = " yes | yeah | yep | yup | sure | ok | okay | no | nope | go ahead | do it | do that | do so | correct | right | \
-     exactly | agreed | sounds good | perfect | proceed | continue | both | neither | ja | nein | oui | non | sí | да | нет | \
-     evet | hayır | tamam | olur | approved | confirmed ";
+const YES: &str = " \
+    yes | yeah | yep | yup | sure | ok | okay | no | nope | go ahead | do it | do that | do so | \
+    correct | right | exactly | agreed | sounds good | perfect | proceed | continue | both | \
+    neither | ja | nein | oui | non | sí | \
+    да | нет | \
+    evet | hayır | tamam | olur | approved | confirmed ";
 
 /// Interprets a prompt as the answer to a question at the end of the previous message.
 pub(super) fn picked(prompt: &str, previous_message: &str) -> Option<Picked> {
@@ -271,10 +289,12 @@ fn last_question(message: &str) -> Option<String> {
 /// Whether an answer decides more than permission for routine work.
 fn settles(question: &str, answer: &str) -> bool {
     let question = padded(&question.to_lowercase());
-    let routine = " commit | push | proceed | continue | start | run | go ahead | look | check | deploy | pr | anything else | \
-         ready | implement this | apply | done | fix ";
-    let choice = " should we | should i | prefer | approach | instead | rather | keep it | drop | replace | switch | which | \
-         rename | or keep | by default ";
+    let routine = " \
+        commit | push | proceed | continue | start | run | go ahead | look | check | deploy | \
+        pr | anything else | ready | implement this | apply | done | fix ";
+    let choice = " \
+        should we | should i | prefer | approach | instead | rather | keep it | drop | replace | \
+        switch | which | rename | or keep | by default ";
     let bare_no = starts_with_any(answer, " no | nope | nein | нет | hayır ");
     contains_any(&question, choice) && (!contains_any(&question, routine) || bare_no)
 }
@@ -322,11 +342,14 @@ mod tests {
 
     #[test]
     fn the_title_of_a_choice_states_it() {
-        let long = "Checked the docs of the cart against the rules of the shop, and they name the same eleven patterns of old, \
-                    so I kept the old cart because guests use it.";
+        let long = "\
+            Checked the docs of the cart against the rules of the shop, and they name the same \
+            eleven patterns of old, so I kept the old cart because guests use it.";
         assert!(states_choice(long));
-        let before = "Checked the docs of the cart against the rules of the shop and they name the same eleven patterns of old \
-                      carts that other pages have and I matched those rather than new ones because guests use them.";
+        let before = "\
+            Checked the docs of the cart against the rules of the shop and they name the same \
+            eleven patterns of old carts that other pages have and I matched those rather than \
+            new ones because guests use them.";
         assert!(!states_choice(before));
     }
 
@@ -343,7 +366,9 @@ mod tests {
 
     #[test]
     fn a_short_answer_keeps_the_question() {
-        let message = "Two ways:\n\n- **Option A**: a queue\n- **Option B**: polling every minute\n\nWhich one do you prefer?";
+        let message = "\
+            Two ways:\n\n- **Option A**: a queue\n- **Option B**: polling every minute\n\n\
+            Which one do you prefer?";
         let picked_b = picked("I like option B", message).unwrap();
         assert_eq!(picked_b.question, "Option B: polling every minute");
         assert!(picked_b.is_decision);

@@ -43,8 +43,12 @@ pub(super) fn failures<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = O
 /// Whether the last message reports that the tests pass. A failed run then covered only a part, or
 /// failed on purpose.
 fn reports_passing_tests(parsed: &ParsedTurn<'_>) -> bool {
-    let green = "tests pass|tests are green|all green|suite green|suite is green|suite passes|all pass|tests all pass|\
-        测试通过|测试全部通过|тесты проходят|тесты прошли|testler geçiyor|testler geçti";
+    let green = "\
+        tests pass|tests are green|all green|suite green|suite is green|suite passes|all pass|\
+        tests all pass|\
+        测试通过|测试全部通过|\
+        тесты проходят|тесты прошли|\
+        testler geçiyor|testler geçti";
     parsed.answer.statements.iter().any(|statement| {
         let lower = statement.text.to_lowercase();
         contains_any(&lower, green)
@@ -207,7 +211,8 @@ mod tests {
             (
                 ("go build ./cmd", "Exit code 127\n/bin/bash: line 1: go: command not found"),
                 ("PATH=/opt/go/bin:$PATH go build ./cmd", ""),
-                "Use `PATH=/opt/go/bin:$PATH go build ./cmd`, not `go build ./cmd`: go: command not found",
+                "Use `PATH=/opt/go/bin:$PATH go build ./cmd`, not `go build ./cmd`: go: command \
+                 not found",
             ),
             (
                 ("make pano", "Exit code 127\nbash: make: komut bulunamadı"),
@@ -340,7 +345,9 @@ mod tests {
     #[test]
     fn a_line_that_tests_several_times_has_an_unknown_outcome() {
         let red = "FAIL\tshop/cart 0.1s\n=== restored ===\nok  \tshop/cart 0.1s";
-        let twice = "cp a.go /x; go test ./cart -run T | tail -5; cp /x a.go; go test ./cart -run T | tail -2";
+        let twice = "\
+            cp a.go /x; go test ./cart -run T | tail -5; cp /x a.go; go test ./cart -run T | \
+            tail -2";
         let in_loop = "for m in 1 2; do sh break.sh $m; go test ./cart | tail -1; done; git status";
         for command in [twice, in_loop] {
             assert!(!reply(&[(command, red)], None).contains("` fails: "), "{command}");

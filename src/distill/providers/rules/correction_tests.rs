@@ -140,8 +140,9 @@ fn a_fix_reported_as_ineffective_is_retracted() {
     let title = "The problem was in the prompts of both examples";
     let earlier = || vec![row("bugfix", title)];
     let prompt = "As far as I know the examples are not on the server. Is that correct?";
-    let remark = "You're absolutely correct! The examples are **not** deployed. The fixes I just made there \
-                **won't affect** the server.";
+    let remark = "\
+        You're absolutely correct! The examples are **not** deployed. The fixes I just made there \
+        **won't affect** the server.";
     assert_eq!(corrected_by_work(prompt, remark, earlier()), [title]);
     let other = "You're absolutely correct! The examples are **not** deployed.";
     assert!(corrected_by_work(prompt, other, earlier()).is_empty());

@@ -43,8 +43,12 @@ pub(super) struct Corrections {
 impl Corrections {
     /// The passages that contain a denial. The others only agree.
     fn denials(&self) -> impl Iterator<Item = &String> {
-        let denials = " not | no | never | wrong | incorrect | instead | but | rather | misread | mistaken | misunderstood | nicht | \
-             kein | sondern | pas | sino | не | нет | а не | неправильно | değil | yok | yanlış ";
+        let denials = " \
+            not | no | never | wrong | incorrect | instead | but | rather | misread | mistaken | \
+            misunderstood | \
+            nicht | kein | sondern | pas | sino | \
+            не | нет | а не | неправильно | \
+            değil | yok | yanlış ";
         self.passages.iter().filter(move |passage| {
             let lower = passage.to_lowercase().replace('’', "'");
             contains_any(&padded(&lower), denials) || contains_any(&lower, "n't |不|没|错")
@@ -70,13 +74,18 @@ impl Corrections {
 /// Whether the assistant retracts something, or contrasts its earlier statement with the facts.
 fn is_correction(sentence: &str) -> bool {
     let lower = sentence.to_lowercase().replace('’', "'");
-    let own = "you're right|you are right|you're absolutely right|you are absolutely right|you're correct|\
-        you're absolutely correct|you are correct|you were correct|i was wrong|my mistake|i misread|i misunderstood|\
-        i was mistaken|correction:|my earlier|i previously said|what i said earlier|not what i said|was wrong about|\
-        i apologize|the actual cause|the actual problem|the real cause|the real problem|the real issue|\
-        actual root cause|real root cause|it wasn't |it was not the|wasn't the cause|wasn't the problem|\
-        was not the cause|was not the problem|turned out to be wrong|du hast recht|sie haben recht|tu as raison|\
-        vous avez raison|tienes razón|您说得对|你说得对|我错了|判断错了|вы правы|ты прав|я ошибся|на самом деле|\
+    let own = "\
+        you're right|you are right|you're absolutely right|you are absolutely right|\
+        you're correct|you're absolutely correct|you are correct|you were correct|i was wrong|\
+        my mistake|i misread|i misunderstood|i was mistaken|correction:|my earlier|\
+        i previously said|what i said earlier|not what i said|was wrong about|i apologize|\
+        the actual cause|the actual problem|the real cause|the real problem|the real issue|\
+        actual root cause|real root cause|it wasn't |it was not the|wasn't the cause|\
+        wasn't the problem|was not the cause|was not the problem|turned out to be wrong|\
+        du hast recht|sie haben recht|tu as raison|\
+        vous avez raison|tienes razón|\
+        您说得对|你说得对|我错了|判断错了|\
+        вы правы|ты прав|я ошибся|на самом деле|\
         haklısın|haklısınız|yanılmışım|aslında sorun";
     contains_any(&lower, own)
 }
@@ -84,11 +93,15 @@ fn is_correction(sentence: &str) -> bool {
 /// Matches "The fix I just made won't affect the server."
 fn is_without_effect(sentence: &str) -> bool {
     let text = padded(&sentence.to_lowercase().replace('’', "'"));
-    let own = " i just made | i made | i've made | my fix | my last fix | my previous fix | my earlier fix | my first fix | \
-         my change | my last change | my previous change | my earlier change ";
-    let effect = " won't affect | doesn't affect | does not affect | didn't affect | won't help | doesn't help | didn't help | \
-         did not help | won't fix | doesn't fix | didn't fix | did not fix | has no effect | had no effect | changes nothing | \
-         changed nothing | makes no difference | made no difference ";
+    let own = " \
+        i just made | i made | i've made | my fix | my last fix | my previous fix | \
+        my earlier fix | my first fix | my change | my last change | my previous change | \
+        my earlier change ";
+    let effect = " \
+        won't affect | doesn't affect | does not affect | didn't affect | won't help | \
+        doesn't help | didn't help | did not help | won't fix | doesn't fix | didn't fix | \
+        did not fix | has no effect | had no effect | changes nothing | changed nothing | \
+        makes no difference | made no difference ";
     contains_any(&text, own) && contains_any(&text, effect)
 }
 
@@ -218,7 +231,9 @@ fn failed_fixes<'t>(parsed: &ParsedTurn<'t>) -> Vec<&'t str> {
 /// A diagnosis that the next fix restates. The cause that was fixed replaces the earlier one.
 fn restated_diagnosis<'t>(parsed: &ParsedTurn<'t>) -> Option<&'t str> {
     let is_approval = words(&parsed.prompt.text) <= SHORT_REPORT_WORDS_MAX;
-    let cause = " root cause | the cause | the problem | the issue | because | caused by | was not | wasn't | instead of ";
+    let cause = " \
+        root cause | the cause | the problem | the issue | because | caused by | was not | \
+        wasn't | instead of ";
     let stated: Vec<&str> = sentences(&parsed.answer.narrative)
         .into_iter()
         .filter(|sentence| contains_any(&padded(&sentence.to_lowercase()), cause))
@@ -265,8 +280,11 @@ fn denied<'t>(parsed: &ParsedTurn<'t>) -> Vec<&'t str> {
     if !is_failure_report(&parsed.prompt.text) && !is_objection(opening(&parsed.prompt.text)) {
         return Vec::new();
     }
-    let denials = " doesn't exist | does not exist | didn't exist | did not exist | never existed | isn't there | is not there | \
-         existiert nicht | n'existe pas | no existe | не существует | mevcut değil ";
+    let denials = " \
+        doesn't exist | does not exist | didn't exist | did not exist | never existed | \
+        isn't there | is not there | \
+        existiert nicht | n'existe pas | no existe | \
+        не существует | mevcut değil ";
     let mut names: HashSet<&str> = HashSet::new();
     for sentence in parsed.answer.learned.iter().chain(&parsed.remarks.reasons) {
         let lower = sentence.to_lowercase().replace('’', "'");
@@ -284,10 +302,15 @@ fn denied<'t>(parsed: &ParsedTurn<'t>) -> Vec<&'t str> {
 /// Whether the user objects to a statement or an action of the assistant.
 pub(super) fn is_objection(prompt: &str) -> bool {
     let text = padded(&prompt.to_lowercase().replace('’', "'"));
-    let starts = " no , | no it | no that | nope | actually | that's wrong | that's not | that is not | wrong | not true | this is wrong | \
-         you're wrong | you are wrong | this isn't | nein , | non , | нет , | это не | неправда | hayır | yanlış | doğru değil ";
-    let within = " that's not correct | that is not correct | is not correct | not correct | that's incorrect | is incorrect | \
-         you misunderstood ";
+    let starts = " \
+        no , | no it | no that | nope | actually | that's wrong | that's not | that is not | \
+        wrong | not true | this is wrong | you're wrong | you are wrong | this isn't | nein , | \
+        non , | \
+        нет , | это не | неправда | \
+        hayır | yanlış | doğru değil ";
+    let within = " \
+        that's not correct | that is not correct | is not correct | not correct | \
+        that's incorrect | is incorrect | you misunderstood ";
     starts_with_any(&text, starts)
         || contains_any(&text, within)
         || ["不对", "不是", "错了"].iter().any(|word| prompt.starts_with(word))
@@ -297,19 +320,27 @@ pub(super) fn is_objection(prompt: &str) -> bool {
 fn is_failure_report(prompt: &str) -> bool {
     let start = opening(prompt);
     let text = padded(&start.to_lowercase().replace('’', "'"));
-    let persists = " still not | still doesn't | still does not | still fails | still failing | still broken | still wrong | still the same | \
-         still get | still getting | still see | still seeing | still shows | still showing | still reports | still reporting | \
-         same error | same problem | same issue | same result | not fixed | isn't fixed | didn't help | did not help | \
-         didn't fix | did not fix | didn't work | did not work | is now broken | now broken | happens again | \
-         immer noch | hat nicht geholfen | toujours pas | sigue sin | no ha funcionado | всё ещё | все ещё | все еще | \
-         по-прежнему | не помогло | та же ошибка | то же самое | hala | hâlâ | düzelmedi | aynı hata | işe yaramadı ";
+    let persists = " \
+        still not | still doesn't | still does not | still fails | still failing | \
+        still broken | still wrong | still the same | still get | still getting | still see | \
+        still seeing | still shows | still showing | still reports | still reporting | \
+        same error | same problem | same issue | same result | not fixed | isn't fixed | \
+        didn't help | did not help | didn't fix | did not fix | didn't work | did not work | \
+        is now broken | now broken | happens again | \
+        immer noch | hat nicht geholfen | toujours pas | sigue sin | no ha funcionado | \
+        всё ещё | все ещё | все еще | по-прежнему | не помогло | та же ошибка | то же самое | \
+        hala | hâlâ | düzelmedi | aynı hata | işe yaramadı ";
     let persists_wide = "还是不|还是报|还是有|仍然|没用|没有解决|没解决|同样的错误|まだ|直ってい";
-    let short = " not work | doesn't work | does not work | not working | isn't working | not correct | no effect | no change | \
-         geht nicht | funktioniert nicht | ne marche pas | no funciona | не работает | çalışmıyor | olmadı ";
+    let short = " \
+        not work | doesn't work | does not work | not working | isn't working | not correct | \
+        no effect | no change | \
+        geht nicht | funktioniert nicht | ne marche pas | no funciona | \
+        не работает | çalışmıyor | olmadı ";
     // A partial improvement is not a failure.
     if contains_any(
         &text,
-        " better | closer | almost | improved | nearly | besser | mieux | mejor | лучше | daha iyi ",
+        " better | closer | almost | improved | nearly | besser | mieux | mejor | \
+         лучше | daha iyi ",
     ) {
         return false;
     }

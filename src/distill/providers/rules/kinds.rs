@@ -77,7 +77,9 @@ const VERBS: &[(Kind, &str)] = &[
 ];
 
 /// Words that report a fault, anywhere in a text.
-const FAULTS: &str = "bug|broken|crash|fails|failing|doesn't work|not working|regression|wrong|fehler|kaputt|\
+const FAULTS: &str = "\
+    bug|broken|crash|fails|failing|doesn't work|not working|regression|wrong|\
+    fehler|kaputt|\
     erreur|バグ|修正|修复|错误|버그";
 
 /// Words for a fix in languages where the verb comes last.
@@ -162,8 +164,9 @@ pub(super) fn of_finding(text: &str) -> Kind {
     // A review without findings still names the weaknesses it searched for.
     let is_denied = contains_any(
         &padded(&lower),
-        " no vulnerabilities | no vulnerability | no new vulnerabilities | no new vulnerability | no concrete | no security | \
-         no exploitable | no findings | nothing to flag | not vulnerable | does not introduce | doesn't introduce ",
+        " no vulnerabilities | no vulnerability | no new vulnerabilities | \
+         no new vulnerability | no concrete | no security | no exploitable | no findings | \
+         nothing to flag | not vulnerable | does not introduce | doesn't introduce ",
     );
     if contains_any(&lower, marks) && !is_denied { Kind::SecurityAlert } else { Kind::Discovery }
 }

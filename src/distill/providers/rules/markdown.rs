@@ -380,17 +380,22 @@ mod tests {
 
     #[test]
     fn marks_are_removed_and_long_code_is_left_out() {
-        let message = "✅ **Done.** See [the docs](http://x/y_z) and `a**b`.\n\n```rust\nfn x() {}\n- no\n```\n\
-                       ## Next steps\n1. First\n   goes on\n2. Second\n   - nested\n\n\
-                       **Files:**\n- [x] one\n- Group:\n  - inner `x`\n  - other\n---\nEnd *here*";
-        let expected = "Done. See the docs and `a**b`.\n# Next steps\n- First goes on\n- Second: nested\n# Files:\n\
-                        - (true) one\n- Group: inner `x`\n- Group: other\nEnd here";
+        let message = "\
+            ✅ **Done.** See [the docs](http://x/y_z) and `a**b`.\n\n```rust\nfn x() {}\n\
+            - no\n```\n## Next steps\n1. First\n   goes on\n2. Second\n   - nested\n\n\
+            **Files:**\n- [x] one\n- Group:\n  - inner `x`\n  - other\n---\nEnd *here*";
+        let expected = "\
+            Done. See the docs and `a**b`.\n# Next steps\n- First goes on\n\
+            - Second: nested\n# Files:\n- (true) one\n- Group: inner `x`\n- Group: other\n\
+            End here";
         assert_eq!(shown(message), expected);
     }
 
     #[test]
     fn a_table_row_is_an_item() {
-        let message = "| # | Finding | Fix |\n|---|---|---|\n| 1 | cart rounds twice | `round` once |\n| 2 | | none |\n";
+        let message = "\
+            | # | Finding | Fix |\n|---|---|---|\n| 1 | cart rounds twice | `round` once |\n\
+            | 2 | | none |\n";
         assert_eq!(
             shown(message),
             "| 1; Finding: cart rounds twice; Fix: `round` once\n| 2; Fix: none"
@@ -399,11 +404,13 @@ mod tests {
 
     #[test]
     fn short_code_belongs_to_the_sentence_before_it() {
-        let message = "Run this:\n```sh\nmake up\n\nmake seed\n```\nThe whole file:\n```\n1\n2\n3\n4\n```\n\
-                       - Then log in with:\n  ```\n  shop login\n  ```\n\nNo colon.\n```\nx\n```";
+        let message = "\
+            Run this:\n```sh\nmake up\n\nmake seed\n```\nThe whole file:\n```\n1\n2\n3\n4\n\
+            ```\n- Then log in with:\n  ```\n  shop login\n  ```\n\nNo colon.\n```\nx\n```";
         assert_eq!(
             shown(message),
-            "Run this: `make up`, `make seed`\n# The whole file:\n- Then log in with: `shop login`\nNo colon."
+            "Run this: `make up`, `make seed`\n# The whole file:\n\
+             - Then log in with: `shop login`\nNo colon."
         );
     }
 

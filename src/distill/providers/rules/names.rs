@@ -3,16 +3,19 @@
 use super::text::is_among;
 
 /// Modifiers before the keyword of a definition.
-const MODIFIERS: &str = "pub|export|default|async|static|public|private|protected|abstract|final|unsafe|declare|\
+const MODIFIERS: &str = "\
+    pub|export|default|async|static|public|private|protected|abstract|final|unsafe|declare|\
     override|suspend|inline|open|data|sealed|internal|virtual|partial|extern|\"C\"|const|\
     constexpr|readonly|local";
 
 /// Keywords of definitions.
-const KEYWORDS: &str = "fn|def|class|struct|enum|trait|interface|func|function|fun|module|type|record|protocol|\
+const KEYWORDS: &str = "\
+    fn|def|class|struct|enum|trait|interface|func|function|fun|module|type|record|protocol|\
     object|namespace|defmodule|defp|union|actor";
 
-const CODE: &str = "rs|py|js|jsx|ts|tsx|mjs|cjs|vue|svelte|go|java|kt|kts|cs|swift|rb|php|scala|ex|exs|c|cc|\
-    cpp|h|hpp|m|dart|zig|lua|pyi";
+const CODE: &str = "\
+    rs|py|js|jsx|ts|tsx|mjs|cjs|vue|svelte|go|java|kt|kts|cs|swift|rb|php|scala|ex|exs|c|cc|cpp|\
+    h|hpp|m|dart|zig|lua|pyi";
 
 /// The name that a line defines, by the syntax of the file extension.
 pub(super) fn defined(line: &str, extension: &str) -> Option<String> {

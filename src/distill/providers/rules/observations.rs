@@ -376,7 +376,8 @@ fn decisions<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observation
         let lower = text.to_lowercase();
         let is_yours = contains_any(
             &padded(&lower),
-            " you chose | you decided | you picked | you went with | you confirmed | user chose | user picked ",
+            " you chose | you decided | you picked | you went with | you confirmed | \
+             user chose | user picked ",
         ) || contains_any(&lower, "你选择|你决定");
         is_yours && (has_answered || words(text) < ECHO_WORDS_MIN)
     };

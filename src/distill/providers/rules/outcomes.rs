@@ -46,9 +46,10 @@ pub(super) fn fault(output: &str) -> Option<Fault> {
 }
 
 /// Summary lines of build tools, printed after the actual errors.
-const ECHOES: &str = "error: could not compile|error: test failed|error: aborting|error: process didn't exit|\
-    error: recipe|error: script|error command failed|error: 1 target failed|\
-    error: build failed|failures:|error: failed with exit code";
+const ECHOES: &str = "\
+    error: could not compile|error: test failed|error: aborting|error: process didn't exit|\
+    error: recipe|error: script|error command failed|error: 1 target failed|error: build failed|\
+    failures:|error: failed with exit code";
 
 /// Rates how well a line describes an error.
 fn weight(line: &str) -> u8 {
@@ -88,15 +89,18 @@ const COMPLAINTS: &str = "command not found|no such file|permission denied|canno
 
 /// Messages printed when a command did not start: by shells, by programs about invalid arguments,
 /// and by servers about missing permissions.
-const REFUSALS: &str = "command not found|: not found|no such file or directory|unrecognized subcommand|\
-    unknown command|unknown option|unknown flag|unknown shorthand|unrecognized option|unrecognized argument|\
-    invalid option|unexpected argument|is not recognized as|no such command|no such option|missing script|\
-    script not found|did not match any file|no module named|permission denied|authentication failed|\
-    access denied|text file busy|flag provided but not defined|[rejected]|not a git repository|\
-    none of the git remotes|cannot be launched inside|could not write index|no configured push destination|\
-    requires authentication|cannot find module|\
-    komut bulunamadı|böyle bir dosya ya da dizin yok|команда не найдена|нет такого файла|отказано в доступе|\
-    未找到命令|没有那个文件或目录|command introuvable|befehl nicht gefunden";
+const REFUSALS: &str = "\
+    command not found|: not found|no such file or directory|unrecognized subcommand|\
+    unknown command|unknown option|unknown flag|unknown shorthand|unrecognized option|\
+    unrecognized argument|invalid option|unexpected argument|is not recognized as|\
+    no such command|no such option|missing script|script not found|did not match any file|\
+    no module named|permission denied|authentication failed|access denied|text file busy|\
+    flag provided but not defined|[rejected]|not a git repository|none of the git remotes|\
+    cannot be launched inside|could not write index|no configured push destination|\
+    requires authentication|cannot find module|komut bulunamadı|böyle bir dosya ya da dizin yok|\
+    команда не найдена|нет такого файла|отказано в доступе|\
+    未找到命令|没有那个文件或目录|\
+    command introuvable|befehl nicht gefunden";
 
 /// A command with more output did start.
 const REFUSAL_LINES_MAX: usize = 25;
@@ -202,19 +206,24 @@ mod tests {
     fn the_line_that_describes_a_failure_is_found() {
         let cases = [
             (
-                "Exit code 101\n   Compiling a\nerror[E0382]: borrow of moved value: `x`\n  --> src/a.rs:3:5\nerror: could not compile `a`",
+                "Exit code 101\n   Compiling a\n\
+                 error[E0382]: borrow of moved value: `x`\n  --> src/a.rs:3:5\n\
+                 error: could not compile `a`",
                 "error[E0382]: borrow of moved value: `x` (src/a.rs:3:5)",
             ),
             (
-                "running 1 test\nthread 'cart::adds' (7) panicked at src/cart.rs:9:5:\nassertion `left == right` failed\n  left: 3\n right: 4\n",
+                "running 1 test\nthread 'cart::adds' (7) panicked at src/cart.rs:9:5:\n\
+                 assertion `left == right` failed\n  left: 3\n right: 4\n",
                 "cart::adds: assertion `left == right` failed (left: 3, right: 4)",
             ),
             (
-                "Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\nKeyError: 'user_id'",
+                "Traceback (most recent call last):\n  \
+                 File \"a.py\", line 3, in <module>\nKeyError: 'user_id'",
                 "KeyError: 'user_id'",
             ),
             (
-                "E   AssertionError: x\n=== short ===\nFAILED tests/test_a.py::test_b - AssertionError: assert 1 == 2",
+                "E   AssertionError: x\n=== short ===\n\
+                 FAILED tests/test_a.py::test_b - AssertionError: assert 1 == 2",
                 "tests/test_a.py::test_b - AssertionError: assert 1 == 2",
             ),
             (
@@ -226,7 +235,8 @@ mod tests {
                 "src/a.ts(3,5): error TS2345: Argument of type 'string'",
             ),
             (
-                "   × keys expire 3ms\n\nAssertionError: expected -1 to be 60 // Object.is equality",
+                "   × keys expire 3ms\n\n\
+                 AssertionError: expected -1 to be 60 // Object.is equality",
                 "keys expire 3ms: AssertionError: expected -1 to be 60",
             ),
             ("Exit code 127\nbash: foo: command not found", "bash: foo: command not found"),

@@ -29,14 +29,19 @@ pub(super) struct Prompt {
 }
 
 /// Tags that the client writes into prompts; their content is removed.
-const CLIENT_TAGS: &str = "task-notification|system-reminder|local-command-stdout|local-command-caveat|command-name|\
-    command-message|ide_selection|ide_opened_file|ide_diagnostics|teammate-message|bash-input|bash-stdout|bash-stderr";
+const CLIENT_TAGS: &str = "\
+    task-notification|system-reminder|local-command-stdout|local-command-caveat|command-name|\
+    command-message|ide_selection|ide_opened_file|ide_diagnostics|teammate-message|bash-input|\
+    bash-stdout|bash-stderr";
 
 /// Lines that the client writes after such tags.
-const CLIENT_LINES: &str = "Full transcript available at:|Read the output file|[Request interrupted|Caveat: The messages below";
+const CLIENT_LINES: &str = "\
+    Full transcript available at:|Read the output file|[Request interrupted|\
+    Caveat: The messages below";
 
 /// Phrases before the request.
-const COURTESIES: &str = "please |can you please |could you please |can you |could you |would you |i want you to |\
+const COURTESIES: &str = "\
+    please |can you please |could you please |can you |could you |would you |i want you to |\
     i'd like you to |i would like you to |i need you to |we need to |i want to |let's |lets |\
     hey, |hey |hi, |hi |hello, |ok, |ok |ok. |okay, |now |also |bitte |then |great, |thanks, ";
 
@@ -99,9 +104,12 @@ fn plan(prompt: &str) -> Option<Prompt> {
 /// The user's text before a pasted one: `It reports this:`, followed by paragraphs or tables from
 /// elsewhere. A list after such a line is the user's own.
 fn without_pasted(blocks: &[Block]) -> String {
-    let announces = " this | this ? | following | reports | reported | says | said | got | error | message | output | reply | answer | \
-         response | log | mail | email | complaint | complain | below | see | es | das | ceci | это | вот | сообщение | ошибка | şu | \
-         bunu | hata ";
+    let announces = " \
+        this | this ? | following | reports | reported | says | said | got | error | message | \
+        output | reply | answer | response | log | mail | email | complaint | complain | below | \
+        see | es | das | ceci | \
+        это | вот | сообщение | ошибка | \
+        şu | bunu | hata ";
     let is_announcement = |line: &str| {
         let line = line.trim_end();
         line.ends_with([':', '：'])
@@ -180,12 +188,13 @@ fn as_rule(sentence: &str) -> String {
 }
 
 /// Verbs that start a task.
-const TASKS: &str = "fix|debug|repair|resolve|correct|solve|add|implement|create|build|support|write|introduce|\
+const TASKS: &str = "\
+    fix|debug|repair|resolve|correct|solve|add|implement|create|build|support|write|introduce|\
     make|generate|set|setup|allow|enable|refactor|rename|extract|clean|simplify|move|split|\
-    restructure|replace|migrate|convert|merge|inline|update|bump|upgrade|configure|change|\
-    remove|delete|document|improve|optimize|optimise|speed|port|deploy|install|use|switch|\
-    test|investigate|find|review|handle|disable|drop|extend|format|release|publish|commit|\
-    reduce|cache|validate";
+    restructure|replace|migrate|convert|merge|inline|update|bump|upgrade|configure|change|remove|\
+    delete|document|improve|optimize|optimise|speed|port|deploy|install|use|switch|test|\
+    investigate|find|review|handle|disable|drop|extend|format|release|publish|commit|reduce|\
+    cache|validate";
 
 pub(super) fn begins_with_a_task(text: &str) -> bool {
     let verb: String =
@@ -196,9 +205,14 @@ pub(super) fn begins_with_a_task(text: &str) -> bool {
 /// Whether the user states a decision: "let's go with SQLite, since …".
 fn is_choice(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
-    let chosen = " go with | going with | i choose | i chose | i pick | let's use | we'll use | let's do | i decided | we decided | \
-         let's keep | stick with | settle on | wir nehmen | on prend | vamos con | берём | beriem | kullanalım ";
-    let reasons = " because | since | so that | instead of | rather than | weil | statt | parce que | porque ";
+    let chosen = " \
+        go with | going with | i choose | i chose | i pick | let's use | we'll use | let's do | \
+        i decided | we decided | let's keep | stick with | settle on | wir nehmen | on prend | \
+        vamos con | \
+        берём | beriem | kullanalım ";
+    let reasons = " \
+        because | since | so that | instead of | rather than | \
+        weil | statt | parce que | porque ";
     let text = padded(&lower);
     !sentence.ends_with(['?', '？'])
         && words(sentence) >= 5
@@ -273,8 +287,9 @@ mod tests {
 
     #[test]
     fn client_text_is_removed_from_the_prompt() {
-        let prompt = "<task-notification>\n<summary>Agent finished</summary>\n</task-notification>\n\
-                      Full transcript available at: /tmp/x";
+        let prompt = "\
+            <task-notification>\n<summary>Agent finished</summary>\n</task-notification>\n\
+            Full transcript available at: /tmp/x";
         assert_eq!(read(prompt), Prompt::default());
         assert_eq!(read("Fix it<system-reminder>x").request, "Fix it");
         assert_eq!(read("<teammate-message id=\"a\">do it</teammate-message>"), Prompt::default());

@@ -21,15 +21,17 @@ pub(super) enum Purpose {
 }
 
 /// Programs that run tests regardless of their arguments.
-const TEST_PROGRAMS: &str = "pytest|py.test|jest|vitest|mocha|ava|rspec|phpunit|ctest|tox|bats|playwright|cypress|\
-    nextest";
-const BUILD_PROGRAMS: &str = "tsc|make|cmake|ninja|webpack|eslint|ruff|mypy|pyright|golangci-lint|gcc|g++|clang|rustc|\
+const TEST_PROGRAMS: &str = "\
+    pytest|py.test|jest|vitest|mocha|ava|rspec|phpunit|ctest|tox|bats|playwright|cypress|nextest";
+const BUILD_PROGRAMS: &str = "\
+    tsc|make|cmake|ninja|webpack|eslint|ruff|mypy|pyright|golangci-lint|gcc|g++|clang|rustc|\
     javac|vite|next|biome|prettier|shellcheck|flake8|black|pylint|bazel|rollup|esbuild";
-pub(super) const LOOK_PROGRAMS: &str = "ls|cat|head|tail|grep|rg|find|fd|awk|wc|pwd|echo|printf|jq|which|env|ps|sleep|true|false|\
-    tree|stat|diff|cd|test|[|exit|export|set|sort|uniq|cut|tr|date|kill|file|du|df|type|\
-    source|xxd|od|touch|mkdir|for|done|fi|seq|tee|read|less|man|whoami|uname|hostname|id|\
-    basename|dirname|realpath|curl|wget|cp|chmod|ln|sed|lsof|pgrep|pkill|killall|.|pushd|popd|\
-    alias|ulimit|trap|wait|column|nl|cmp|md5sum|sha256sum|strings|tput|clear|history|in|case";
+pub(super) const LOOK_PROGRAMS: &str = "\
+    ls|cat|head|tail|grep|rg|find|fd|awk|wc|pwd|echo|printf|jq|which|env|ps|sleep|true|false|\
+    tree|stat|diff|cd|test|[|exit|export|set|sort|uniq|cut|tr|date|kill|file|du|df|type|source|\
+    xxd|od|touch|mkdir|for|done|fi|seq|tee|read|less|man|whoami|uname|hostname|id|basename|\
+    dirname|realpath|curl|wget|cp|chmod|ln|sed|lsof|pgrep|pkill|killall|.|pushd|popd|alias|\
+    ulimit|trap|wait|column|nl|cmp|md5sum|sha256sum|strings|tput|clear|history|in|case";
 
 pub(super) fn purpose(words: &[String]) -> Purpose {
     let program = program(words);
@@ -170,8 +172,9 @@ pub(super) struct Remote {
 }
 
 /// Options of `ssh`, and of commands that enter containers, that take a value.
-const VALUED: &str = "-i|-p|-o|-l|-F|-J|-L|-R|-D|-W|-b|-c|-E|-e|-I|-m|-O|-S|-w|-u|--user|--env|--env-file|--workdir|\
-    -n|--namespace|--container|--context|-f|--file";
+const VALUED: &str = "\
+    -i|-p|-o|-l|-F|-J|-L|-R|-D|-W|-b|-c|-E|-e|-I|-m|-O|-S|-w|-u|--user|--env|--env-file|\
+    --workdir|-n|--namespace|--container|--context|-f|--file";
 
 /// Parses the command inside `ssh host '…'`, `docker exec …`, `kubectl exec … -- …` or `bash -c
 /// '…'`.

@@ -134,29 +134,42 @@ fn is_pending(heading: &str) -> bool {
 }
 
 /// Phrases that announce the assistant's next action.
-const PLANS: &str = " let me | i'll | i will | i need | now i | now let | i should | let's | maybe | perhaps | might be | could be | \
-     probably | i think | i want to | i can | i don't | lass mich | ich werde | je vais | voy a | давайте | давай | сейчас | \
-     проверю | посмотрю | şimdi | bakalım | hadi ";
+const PLANS: &str = " \
+    let me | i'll | i will | i need | now i | now let | i should | let's | maybe | perhaps | \
+    might be | could be | probably | i think | i want to | i can | i don't | \
+    lass mich | ich werde | je vais | voy a | \
+    давайте | давай | сейчас | проверю | посмотрю | \
+    şimdi | bakalım | hadi ";
 const PLANS_WIDE: &str = "让我|我来|我先|接下来|我重新|现在我|では";
 
 const GUESSES: &str =
     " maybe | perhaps | might be | could be | probably | likely | let me check | not sure ";
 
 /// A limitation of the assistant is not a property of the project.
-const INABILITIES: &str = " i cannot | i can't | i can not | i don't have | i do not have | i'm unable | i am unable | unfortunately , i ";
+const INABILITIES: &str = " \
+    i cannot | i can't | i can not | i don't have | i do not have | i'm unable | i am unable | \
+    unfortunately , i ";
 
 /// Phrases that state a cause or a requirement.
-const CAUSES: &str = " root cause | the cause | caused by | because | due to | turns out | turned out | the reason | the problem is | \
-     the problem was | the issue is | the issue was | the bug is | the bug was | that's why | which means | silently | \
-     only works | doesn't support | does not support | is missing | was missing | isn't on | not on the path | not in path | \
-     must be | must not | needs to be | requires | is required | are required | by default | not registered | \
-     aren't registered | is deprecated | is stale | are stale | is outdated | out of date | is filtering | are filtering | \
-     filters the | strips the | swallows the | doesn't exist | does not exist | no longer exists | not checking | \
-     doesn't check | does not check | ignores the | is ignored | are ignored | is gitignored | is blocked by | \
-     was blocked by | is rejected | was rejected | rejects | pre-existing | preexisting | unrelated to | which is expected | \
-     not from our | overrides the | conflicts with | never runs | never called | weil | ursache | liegt daran | existiert nicht | \
-     unterstützt kein | потому что | причина | из-за | оказалось | не поддерживает | не существует | устарел | требует | \
-     çünkü | nedeni | yüzünden | meğer | kayıtlı değil | mevcut değil | desteklemiyor | gerektiriyor ";
+const CAUSES: &str = " \
+    root cause | the cause | caused by | because | due to | turns out | turned out | \
+    the reason | the problem is | the problem was | the issue is | the issue was | the bug is | \
+    the bug was | that's why | which means | silently | only works | doesn't support | \
+    does not support | is missing | was missing | isn't on | not on the path | not in path | \
+    must be | must not | needs to be | requires | is required | are required | by default | \
+    not registered | aren't registered | is deprecated | is stale | are stale | is outdated | \
+    out of date | is filtering | are filtering | filters the | strips the | swallows the | \
+    doesn't exist | does not exist | no longer exists | not checking | doesn't check | \
+    does not check | ignores the | is ignored | are ignored | is gitignored | is blocked by | \
+    was blocked by | is rejected | was rejected | rejects | pre-existing | preexisting | \
+    unrelated to | which is expected | not from our | overrides the | conflicts with | \
+    never runs | never called | \
+    weil | ursache | liegt daran | \
+    existiert nicht | unterstützt kein | \
+    потому что | причина | из-за | оказалось | не поддерживает | не существует | устарел | \
+    требует | \
+    çünkü | nedeni | yüzünden | meğer | kayıtlı değil | mevcut değil | desteklemiyor | \
+    gerektiriyor ";
 const CAUSES_WIDE: &str = "因为|原因|由于|导致|原来|不支持|不存在|已过期|要求先|被忽略|ため";
 
 /// Whether a sentence states a cause or a requirement.
@@ -191,8 +204,10 @@ fn states_something(sentence: &str, lower: &str, text: &str) -> bool {
 }
 
 /// Verbs that only investigate and do not fix anything.
-const LOOKS: &str = "check|look|see|verify|read|re-read|reread|find|investigate|understand|try|search|examine|test|confirm|\
-    get|debug|trace|inspect|explore|review|fix|update|continue|do|run|view|grep|redo|retry|also|first|now|just|be|address|handle";
+const LOOKS: &str = "\
+    check|look|see|verify|read|re-read|reread|find|investigate|understand|try|search|examine|\
+    test|confirm|get|debug|trace|inspect|explore|review|fix|update|continue|do|run|view|grep|\
+    redo|retry|also|first|now|just|be|address|handle";
 
 /// The fix that the assistant announces for a failure: "Let me pull and rebase first."
 fn cure(sentence: &str) -> Option<&str> {
@@ -274,8 +289,10 @@ mod tests {
 
     #[test]
     fn a_compaction_summary_gives_errors_and_pending_tasks() {
-        let text = "Summary:\n1. Primary Request:\n   - Build the cart\n\n4. Errors and fixes:\n   - **Rounding**: totals were off by one, fixed by rounding once\n\n\
-                    7. Pending Tasks:\n   - Add the discount to the cart\n   - None\n";
+        let text = "\
+            Summary:\n1. Primary Request:\n   - Build the cart\n\n4. Errors and fixes:\n   \
+            - **Rounding**: totals were off by one, fixed by rounding once\n\n\
+            7. Pending Tasks:\n   - Add the discount to the cart\n   - None\n";
         let remarks = read(vec![remark(RemarkKind::Compaction, text)]);
         assert_eq!(remarks.errors, ["Rounding: totals were off by one, fixed by rounding once"]);
         assert_eq!(remarks.pending, ["Add the discount to the cart"]);

@@ -358,7 +358,8 @@ impl<'c> Clause<'c> {
         // "Big five, separate and don't couple."
         let is_joined = contains_any(
             main,
-            " , don't | and don't | but don't | , do not | and do not | but do not | , never | and never | but never ",
+            " , don't | and don't | but don't | , do not | and do not | but do not | , never | \
+             and never | but never ",
         );
         !has_subject && (is_among(verb, IMPERATIVES) || is_fragment || is_joined)
     }
@@ -423,9 +424,12 @@ fn ends_with_turkish_prohibition(text: &str) -> bool {
 
 /// Matches "No emojis in comments", but not "No data is returned".
 fn is_ban(text: &str) -> bool {
-    let others = " no , | no it | no that | no this | no i | no you | no we | no the | no one | no need | no problem | no worries | \
-         no idea | no change | no changes | no luck | no matter | no longer | no response | no reply | no replies | no wait | no not | \
-         no data | no error | no errors | no difference | no entiendo | no sé | no veo | no puedo | no hay | no funciona ";
+    let others = " \
+        no , | no it | no that | no this | no i | no you | no we | no the | no one | no need | \
+        no problem | no worries | no idea | no change | no changes | no luck | no matter | \
+        no longer | no response | no reply | no replies | no wait | no not | no data | \
+        no error | no errors | no difference | no entiendo | no sé | no veo | no puedo | \
+        no hay | no funciona ";
     let verbs =
         " is | are | was | were | has | have | does | did | do | shown | found | returned | seems ";
     let count = text.split_whitespace().count();

@@ -119,8 +119,10 @@ fn whole(passed: u64, failed: u64) -> Total {
 
 const PASSED: &str = "passed|succeeded|pass";
 const FAILED: &str = "failed|failure|failures|fail|error|errors|timed out";
-const OTHERS: &str = "skipped|skip|skips|todo|pending|total|ignored|measured|filtered out|warning|warnings|deselected|\
-    xfailed|xpassed|rerun|excluded|invalid|flaky|did not run|interrupted|cancelled|canceled|expected fail";
+const OTHERS: &str = "\
+    skipped|skip|skips|todo|pending|total|ignored|measured|filtered out|warning|warnings|\
+    deselected|xfailed|xpassed|rerun|excluded|invalid|flaky|did not run|interrupted|cancelled|\
+    canceled|expected fail";
 
 /// Parses a list such as `1 failed, 12 passed, 13 total`, without other words.
 fn tally(text: &str, separators: &[char]) -> Option<Counts> {

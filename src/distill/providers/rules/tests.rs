@@ -74,7 +74,9 @@ fn the_title_of_a_form_answer_has_the_question_or_its_header() {
         title.to_owned()
     };
     assert_eq!(title("Which database?"), "SQLite — Which database?");
-    let context = "Carts are read often, written seldom, shared by guests, and kept for thirty days at the very most. ";
+    let context = "\
+        Carts are read often, written seldom, shared by guests, and kept for thirty days at the \
+        very most. ";
     let question = format!("{context}Which database should the carts of guests use?");
     assert_eq!(title(&question), "SQLite — Which database should the carts of guests use?");
     assert_eq!(title(&format!("{context}Where should it live?")), "SQLite — Storage");
@@ -272,8 +274,9 @@ fn titles_in_the_digest_are_not_repeated() {
 
 #[test]
 fn every_file_of_a_patch_counts_as_changed() {
-    let patch = "*** Begin Patch\\n*** Add File: a.rs\\n+fn one() {}\\n*** Update File: b.rs\\n@@\\n-fn two() {}\\n\
-                 +fn three() {}\\n*** End Patch\\n";
+    let patch = "\
+        *** Begin Patch\\n*** Add File: a.rs\\n+fn one() {}\\n*** Update File: b.rs\\n@@\\n\
+        -fn two() {}\\n+fn three() {}\\n*** End Patch\\n";
     let input = format!(r#"{{"command":"{patch}"}}"#);
     let tools = vec![ToolView {
         tool: "apply_patch",

@@ -113,13 +113,19 @@ pub(super) fn fitting_title(sentence: &str) -> Option<String> {
 }
 
 /// Labels before a statement: `Fix:`, `Problem:`, `Bug 1 —`.
-const LABELS: &str = "fix|fixed|problem|bug|issue|root cause|cause|summary|result|done|finding|note|change|changes|step|\
-    what changed|what i did|tl;dr|short answer|answer|update|важно|итог|özet|sonuç|总结|结论";
+const LABELS: &str = "\
+    fix|fixed|problem|bug|issue|root cause|cause|summary|result|done|finding|note|change|changes|\
+    step|what changed|what i did|tl;dr|short answer|answer|update|\
+    важно|итог|\
+    özet|sonuç|\
+    总结|结论";
 
 /// Introductions before a colon.
 const INTRODUCTIONS: &str =
     "i found |i've found |i have found |found the |based on |after investigating |here's |here is ";
-const SHORT_INTRODUCTIONS: &str = "the fix |the issue |the problem |the cause |the root cause |the reason |the answer |the short answer ";
+const SHORT_INTRODUCTIONS: &str = "\
+    the fix |the issue |the problem |the cause |the root cause |the reason |the answer |\
+    the short answer ";
 const INTRODUCTION_WORDS_MAX: usize = 16;
 const SHORT_INTRODUCTION_WORDS_MAX: usize = 4;
 
@@ -159,7 +165,9 @@ fn bare_title(sentence: &str) -> String {
 
 /// Removes an open bracket, or a last word that requires another one after it.
 fn without_loose_end(text: &str) -> String {
-    const LOOSE: &str = "with|including|and|or|the|a|an|of|to|in|on|for|by|from|at|as|that|which|is|are|so|but|via|into|not";
+    const LOOSE: &str = "\
+        with|including|and|or|the|a|an|of|to|in|on|for|by|from|at|as|that|which|is|are|so|but|\
+        via|into|not";
     let mut text = text.trim_end_matches(|c: char| " ,;:–—-(.".contains(c));
     while let Some((head, last)) = text.rsplit_once(' ') {
         if !is_among(last, LOOSE) {
@@ -172,7 +180,10 @@ fn without_loose_end(text: &str) -> String {
 }
 
 /// Where a long sentence can be shortened: preferably between clauses, or else before a detail.
-const CLAUSES: &str = ": | — | – |; |, so |, which |, because | because |, and |, but | so that |。|，|, since | since ";
+const CLAUSES: &str = "\
+    : | — | – |; |, so |, which |, because | because |, and |, but | so that |\
+    。|，|\
+    , since | since ";
 const PHRASES: &str = " with | when | after | through | (|, | while | by | instead of ";
 
 /// Capitalizes the first letter, unless the first word is an identifier such as `iPhone` or `x_y`.

@@ -71,32 +71,48 @@ struct Context {
 }
 
 /// Progress reports, which apply to most turns.
-const STATUS: &str = " pushed | committed | deployed | tests pass | tests passed | all tests | passes | passing | is ready | are ready | \
-     you can | is live | are live | is running | is complete | are complete | is done | are done | been completed | verified | \
-     all green | no errors | is up to date | working tree | is clean | both changes | changes are in | ready to | ready for | \
-     succeeded | build passes | lint | up and running | complete | created successfully | triggered | refresh | try | please | \
-     is now running | to stop it | went through | written to | is updated | are updated | is in place | are in place | armed | in full | done | committed as | draft | still running | now running | in progress | amended | squashed | delegating | report when | 测试通过 | тесты проходят ";
+const STATUS: &str = " \
+    pushed | committed | deployed | tests pass | tests passed | all tests | passes | passing | \
+    is ready | are ready | you can | is live | are live | is running | is complete | \
+    are complete | is done | are done | been completed | verified | all green | no errors | \
+    is up to date | working tree | is clean | both changes | changes are in | ready to | \
+    ready for | succeeded | build passes | lint | up and running | complete | \
+    created successfully | triggered | refresh | try | please | is now running | to stop it | \
+    went through | written to | is updated | are updated | is in place | are in place | armed | \
+    in full | done | committed as | draft | still running | now running | in progress | \
+    amended | squashed | delegating | report when | \
+    测试通过 | тесты проходят ";
 
 /// Words that refer to a previous sentence.
-const REFERENCES: &str = " this | that | it | it's | these | those | both | they | there | there's | here | here's | so | and | but | \
-     also | which | then | same | such | now | however | instead | otherwise | except | not | just | yes | no | that's | one | \
-     another | all | its | if | once | only ";
+const REFERENCES: &str = " \
+    this | that | it | it's | these | those | both | they | there | there's | here | here's | \
+    so | and | but | also | which | then | same | such | now | however | instead | otherwise | \
+    except | not | just | yes | no | that's | one | another | all | its | if | once | only ";
 
 /// Announcements of the next action, which do not describe the work.
-const ANNOUNCEMENTS: &str = " i'll | i will | i'm going | i am going | let me | let's | let us | now i | now i'll | now let | now let's | \
-     now please | now add | next i | next i'll | next, | next step | first i'll | first, let | going to | about to | starting | \
-     looking at | looking into | checking | based on my | i read | i've read | read all | read the | read every | reviewed all | \
-     reviewed the | i reviewed | i've reviewed | i'm stopping | i'm waiting | jetzt werde | je vais | voy a | сейчас | теперь я | \
-     şimdi ";
+const ANNOUNCEMENTS: &str = " \
+    i'll | i will | i'm going | i am going | let me | let's | let us | now i | now i'll | \
+    now let | now let's | now please | now add | next i | next i'll | next, | next step | \
+    first i'll | first, let | going to | about to | starting | looking at | looking into | \
+    checking | based on my | i read | i've read | read all | read the | read every | \
+    reviewed all | reviewed the | i reviewed | i've reviewed | i'm stopping | i'm waiting | \
+    jetzt werde | je vais | voy a | \
+    сейчас | теперь я | \
+    şimdi ";
 
-const FIRST_PERSON: &str = " i | i'm | i've | i'd | i'll | my | let | we'll | you | your | you're | please | sorry | want ";
+const FIRST_PERSON: &str = " \
+    i | i'm | i've | i'd | i'll | my | let | we'll | you | your | you're | please | sorry | want ";
 
 /// Causes and effects.
 const CAUSES: &str =
     " because | root cause | caused by | the cause | due to | the bug was | the problem was ";
-const EFFECTS: &str = " because | root cause | caused by | the cause | due to | so that | instead of | no longer | now | was missing | \
-     fixed by | which made | turns out | the bug was | the problem was | never | silently | only when | by default | weil | \
-     jetzt | потому | теперь | причина | çünkü | artık ";
+const EFFECTS: &str = " \
+    because | root cause | caused by | the cause | due to | so that | instead of | no longer | \
+    now | was missing | fixed by | which made | turns out | the bug was | the problem was | \
+    never | silently | only when | by default | \
+    weil | jetzt | \
+    потому | теперь | причина | \
+    çünkü | artık ";
 
 impl Context {
     fn of(turn: &ParsedTurn<'_>) -> Self {
@@ -163,9 +179,11 @@ fn label_chars(title: &str) -> Option<usize> {
 
 /// Words that are unlikely to occur in most sentences.
 pub(super) fn rare_words(lower: &str) -> impl Iterator<Item = &str> {
-    const COMMON: &str = "please|could|would|should|which|there|their|these|those|about|after|again|before|because|where|while|\
-        using|make|sure|files|file|change|changes|update|commit|issue|following|implement|plan|still|other|first|being|check|\
-        current|currently|something|anything|everything|right|want|need|think";
+    const COMMON: &str = "\
+        please|could|would|should|which|there|their|these|those|about|after|again|before|because|\
+        where|while|using|make|sure|files|file|change|changes|update|commit|issue|following|\
+        implement|plan|still|other|first|being|check|current|currently|something|anything|\
+        everything|right|want|need|think";
     lower.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| {
         word.chars().count() >= 5 && !alternatives(COMMON).any(|common| common == *word)
     })
@@ -177,8 +195,9 @@ fn commit_title(subject: &str) -> Option<String> {
     let lower = padded(&text.to_lowercase());
     let is_generic = starts_with_any(
         &lower,
-        " wip | fix review | address review | review comments | address feedback | update changelog | \
-         merge | fixup | squash | bump version | apply suggestions | minor | cleanup | more fixes | checkpoint ",
+        " wip | fix review | address review | review comments | address feedback | \
+         update changelog | merge | fixup | squash | bump version | apply suggestions | minor | \
+         cleanup | more fixes | checkpoint ",
     );
     let title = fitting_title(&text)?;
     (words(&title) >= 3 && !is_generic && !names_only_files(&title)).then_some(title)
@@ -215,7 +234,9 @@ fn names_only_files(title: &str) -> bool {
                     && extension.chars().all(char::is_alphanumeric)
             })
     };
-    let verbs = "changed|created|updated|modified|added|edited|deleted|removed|and|more|in|the|files|file|a|with";
+    let verbs = "\
+        changed|created|updated|modified|added|edited|deleted|removed|and|more|in|the|files|file|\
+        a|with";
     let mut has_path = false;
     title.split_whitespace().all(|word| {
         has_path |= is_path(word);

@@ -112,8 +112,10 @@ fn reports_questions_and_tasks_are_not_rules() {
 
 #[test]
 fn the_items_of_a_list_of_rules_are_rules() {
-    let text = "Look into the cart, no code yet. The rules are:\nsimple solution\nno breaking changes\n\
-                Then tell me in many words what you found, where it stands, and why it went wrong.";
+    let text = "\
+        Look into the cart, no code yet. The rules are:\nsimple solution\n\
+        no breaking changes\n\
+        Then tell me in many words what you found, where it stands, and why it went wrong.";
     assert_eq!(rules(text), ["simple solution", "no breaking changes"]);
     assert!(rules("The cart has these parts:\nsimple list\nlong total").is_empty());
 }

@@ -83,8 +83,9 @@ fn announces_rules(line: &str) -> bool {
 /// Whether the prompt contains a pasted plan, log, diff or code.
 fn is_pasted(prompt: &str) -> bool {
     let lower = prompt.to_lowercase();
-    let marks = "implement the following plan|\n@@ -|=== diff|\ndiff --git|traceback (most recent|\n    at |base directory for this skill|\
-        this session is being continued";
+    let marks = "\
+        implement the following plan|\n@@ -|=== diff|\ndiff --git|traceback (most recent|\
+        \n    at |base directory for this skill|this session is being continued";
     let code_lines = prompt.lines().filter(|line| is_code(line)).count();
     contains_any(&lower, marks) || code_lines * 3 > prompt.lines().count().max(6)
 }
