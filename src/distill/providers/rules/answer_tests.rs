@@ -1,4 +1,4 @@
-//! Last messages of turns, and what is read from them.
+//! Tests of parsing the last message of a turn.
 
 use super::*;
 
@@ -16,13 +16,15 @@ fn a_step_does_not_repeat_the_label_before_it() {
 }
 
 #[test]
-fn a_message_is_sorted_by_what_it_is_about() {
+fn sentences_are_grouped_by_subject() {
     let answer = Answer::of(
-        "Done! I've fixed the login redirect. The root cause was a cookie marked `Secure` on http.\n\n\
+        "Done! I've fixed the login redirect. The root cause was a cookie marked `Secure` on \
+         http.\n\n\
          ### Changes\n- `auth.ts`: sets the flag only on https\n- Tests for both\n\n\
-         I chose a per-request flag over a setting, because proxies differ. Note that Safari caches it.\n\n\
-         **Next steps:**\n- Deploy to staging\n- [x] Done already\n\nWould you like me to deploy it now?\n\
-         Is there anything else?",
+         I chose a per-request flag over a setting, because proxies differ. Note that Safari \
+         caches it.\n\n\
+         **Next steps:**\n- Deploy to staging\n- [x] Done already\n\n\
+         Would you like me to deploy it now?\nIs there anything else?",
     );
     assert_eq!(answer.headline.as_deref(), Some("Fixed the login redirect."));
     assert_eq!(
@@ -42,7 +44,7 @@ fn a_message_is_sorted_by_what_it_is_about() {
 }
 
 #[test]
-fn a_recommendation_is_a_next_step_and_no_decision() {
+fn a_recommendation_is_a_next_step_not_a_decision() {
     let answer = Answer::of("I recommend option A instead of B, because it is simpler.");
     assert!(answer.decisions.is_empty());
     assert_eq!(answer.next, ["I recommend option A instead of B, because it is simpler."]);
@@ -74,7 +76,8 @@ fn tables_code_and_bold_lines_are_kept() {
 fn paragraphs_with_a_bold_label_are_findings() {
     let detail = "It stays on the page until the pointer leaves it. ".repeat(4);
     let answer = Answer::of(&format!(
-        "Three findings.\n\n**1. Tooltip**: {detail}\n\n**2. Cart** rounds twice. {detail}\n\n**Done.** It is short.\n\n\
+        "Three findings.\n\n**1. Tooltip**: {detail}\n\n\
+         **2. Cart** rounds twice. {detail}\n\n**Done.** It is short.\n\n\
          **Next steps**: {detail}"
     ));
     let labels: Vec<&str> = answer.points.iter().filter_map(|point| point.get(..9)).collect();
@@ -85,7 +88,7 @@ fn paragraphs_with_a_bold_label_are_findings() {
 }
 
 #[test]
-fn a_long_message_keeps_its_beginning_and_its_end() {
+fn a_long_message_keeps_its_start_and_end() {
     let middle = "The middle has nothing to say about it at all. ".repeat(60);
     let answer = Answer::of(&format!("The first part is kept. {middle} The last part is kept."));
     assert!(answer.narrative.starts_with("The first part is kept."));
@@ -94,7 +97,7 @@ fn a_long_message_keeps_its_beginning_and_its_end() {
 }
 
 #[test]
-fn courtesies_state_nothing() {
+fn courtesies_are_not_statements() {
     for message in
         ["Done.", "All done, everything works.", "Sure! Let me look at that for you.", "ok", ""]
     {
@@ -105,13 +108,15 @@ fn courtesies_state_nothing() {
 #[test]
 fn other_languages_are_understood() {
     let answer = Answer::of(
-        "Der Warenkorb rechnet jetzt mit Rabatten. Ursache war ein Rundungsfehler.\n\n## Nächste Schritte\n- Tests ergänzen",
+        "Der Warenkorb rechnet jetzt mit Rabatten. Ursache war ein Rundungsfehler.\n\n\
+         ## Nächste Schritte\n- Tests ergänzen",
     );
     assert_eq!(answer.headline.as_deref(), Some("Der Warenkorb rechnet jetzt mit Rabatten."));
     assert_eq!(answer.learned, ["Ursache war ein Rundungsfehler."]);
     assert_eq!(answer.next, ["Tests ergänzen"]);
     let answer = Answer::of(
-        "ログイン処理のバグを修正しました。原因はトークンの期限切れです。\n\n次のステップ：\n- テストを追加",
+        "ログイン処理のバグを修正しました。原因はトークンの期限切れです。\n\n\
+         次のステップ：\n- テストを追加",
     );
     assert_eq!(answer.headline.as_deref(), Some("ログイン処理のバグを修正しました。"));
     assert_eq!(answer.next, ["テストを追加"]);

@@ -1,9 +1,10 @@
-//! Checks: which commands test, build or lint the same.
+//! Identifies checks: which commands run the same tests, build or linter.
 
 use super::purposes::{Purpose, is_commit, program, purpose};
 use super::shell::{Next, Step};
 
-/// What a command checks: the same program, on all or part of the same things, checks the same.
+/// The subject of a test, build or lint command. Two runs of the same program are the same check if
+/// the arguments of one include those of the other.
 #[derive(Debug, Clone)]
 pub(super) struct Check {
     pub(super) key: String,
@@ -22,8 +23,8 @@ impl Check {
     }
 }
 
-/// The checks of a line that ended well, besides the one that is shown: those that had to pass for
-/// the next step to be run, and for the line to end well.
+/// Further checks that must have passed when the whole command line succeeded. Excludes the step at
+/// `shown`.
 pub(super) fn also_passed(steps: &[Step], shown: usize) -> Vec<Check> {
     let decides = |at: usize| {
         let goes_on = steps[at].next == Next::And || at + 1 == steps.len();
@@ -37,7 +38,8 @@ pub(super) fn also_passed(steps: &[Step], shown: usize) -> Vec<Check> {
         .collect()
 }
 
-/// What stays the same when the same thing is run again. Runners of one language are one program.
+/// A key that stays the same when a check is run again. Different runners of one language share a
+/// key.
 fn key(purpose: Purpose, words: &[String]) -> String {
     let program = program(words);
     match (purpose, program) {
@@ -52,7 +54,7 @@ fn key(purpose: Purpose, words: &[String]) -> String {
     }
 }
 
-/// What a program is run on, without what only says how.
+/// The arguments that select what a program checks, without options that only change how it runs.
 fn arguments(words: &[String]) -> Vec<String> {
     let is_how = |word: &&String| {
         word.starts_with('-')
@@ -63,7 +65,7 @@ fn arguments(words: &[String]) -> Vec<String> {
             )
     };
     let words = if is_commit(words) { &[] } else { words };
-    // `./...` is everything, and `lint:fix` checks what `lint` does.
+    // `./...` selects everything, and `lint:fix` checks the same as `lint`.
     let is_all = |word: &&String| matches!(word.as_str(), "./..." | "...");
     let is_what = |word: &&String| !is_how(word) && !is_all(word);
     let bare = |word: &String| word.strip_suffix(":fix").unwrap_or(word).to_owned();

@@ -1,58 +1,73 @@
-//! Choices: whether somebody chose something, and what a short answer to a question picked.
+//! Recognizes decisions, and the option that a short answer to a question selects.
 
 use std::fmt;
 
 use super::markdown::{self, Block, sentences};
 use super::text::{
-    alternatives, begins, clip, fitting_title, holds, is_among, one_line, padded, words,
+    alternatives, clip, contains_any, fitting_title, is_among, one_line, padded, starts_with_any,
+    words,
 };
 
-/// Somebody who chose, and the verb.
-const CHOSEN: &str = " i chose | we chose | you chose | user chose | i decided | we decided | you decided | user decided | \
-     i went with | we went with | you went with | i opted | we opted | i picked | we picked | you picked | \
-     user picked | i settled on | we settled on | was chosen | were chosen | was decided | we agreed on | we agreed to | \
-     we agreed that | you confirmed | \
-     user confirmed | ich habe mich | haben uns entschieden | wurde entschieden | j'ai choisi | elegí | решил | решили | \
-     решено | выбрал | выбрали | seçtim | seçtik | tercih ettim | karar verdik | karar verdim ";
+/// A subject and a verb of choosing.
+const CHOSEN: &str = " \
+    i chose | we chose | you chose | user chose | i decided | we decided | you decided | \
+    user decided | i went with | we went with | you went with | i opted | we opted | i picked | \
+    we picked | you picked | user picked | i settled on | we settled on | was chosen | \
+    were chosen | was decided | we agreed on | we agreed to | we agreed that | you confirmed | \
+    user confirmed | ich habe mich | haben uns entschieden | wurde entschieden | j'ai choisi | \
+    elegí | \
+    решил | решили | решено | выбрал | выбрали | \
+    seçtim | seçtik | tercih ettim | karar verdik | karar verdim ";
 
-/// The same at the start of a sentence, where the speaker is understood.
+/// The same verbs at the start of a sentence, where the subject is omitted.
 const CHOSEN_FIRST: &str =
     " chose | decided | went with | opted | picked | settled on | entschieden ";
 
-/// Choices only together with an alternative or a reason.
-const KEPT: &str = " i kept | we kept | i switched | we switched | i rejected | we rejected | i dropped | \
-     i avoided | i used | i replaced | i preferred | we dropped ";
+/// Verbs that state a decision only together with an alternative or a reason.
+const KEPT: &str = " \
+    i kept | we kept | i switched | we switched | i rejected | we rejected | i dropped | \
+    i avoided | i used | i replaced | i preferred | we dropped ";
 const KEPT_FIRST: &str = " kept | switched to | rejected | avoided | preferred | dropped ";
 
-/// Kept or used only for now, or only for how this turn went on: no choice that holds.
-const PASSING: &str = " for now | for the moment | this turn | this session | didn't ask | did not ask | not asked | you asked | \
-     uncommitted | unstaged | untracked | scratch | temporary | temporarily | amended | fixup | force-pushed | subagent | \
-     agent | came back ";
+/// Marks of a temporary choice, or of one about this turn only. Such a choice is not a lasting
+/// decision.
+const PASSING: &str = " \
+    for now | for the moment | this turn | this session | didn't ask | did not ask | not asked | \
+    you asked | uncommitted | unstaged | untracked | scratch | temporary | temporarily | \
+    amended | fixup | force-pushed | subagent | agent | came back ";
 
 const CHOSEN_WIDE: &str = "选择了|决定|采用了|選択し|採用し|決めました|선택했|결정했";
 
-/// Alternatives and reasons.
-const REASONS: &str = " because | since | so that | instead of | rather than | as it | as the | over | statt | weil | \
-     au lieu de | parce que | en lugar de | porque | вместо | потому | yerine | çünkü ";
+/// Words that introduce an alternative or a reason.
+const REASONS: &str = " \
+    because | since | so that | instead of | rather than | as it | as the | over | \
+    statt | weil | \
+    au lieu de | parce que | en lugar de | porque | \
+    вместо | потому | \
+    yerine | çünkü ";
 
-const PROPOSALS: &str = " recommend | recommended | recommendation | suggest | suggested | suggestion | would | could | option | \
-     options | consider | should | might | i'd | propose | proposal | if you | alternatively | may want | can either | \
-     empfehle | könnte | sollte | recommande | предлагаю | рекомендую | можно | öneririm | öneri ";
+const PROPOSALS: &str = " \
+    recommend | recommended | recommendation | suggest | suggested | suggestion | would | \
+    could | option | options | consider | should | might | i'd | propose | proposal | if you | \
+    alternatively | may want | can either | \
+    empfehle | könnte | sollte | recommande | \
+    предлагаю | рекомендую | можно | \
+    öneririm | öneri ";
 
-/// Whether a sentence of the assistant states a choice that somebody made.
+/// Whether a sentence of the assistant states a decision.
 pub(super) fn is_choice(lower: &str) -> bool {
     let text = padded(lower);
-    // "That fits your decision" needs the sentence before it.
+    // "That fits your decision" is unclear without the sentence before it.
     let is_reference =
-        begins(&text, " this | that | it ") || lower.starts_with(['—', '–', '这', '那']);
+        starts_with_any(&text, " this | that | it ") || lower.starts_with(['—', '–', '这', '那']);
     if is_proposal(lower) || is_reference {
         return false;
     }
-    let has_reason = holds(&text, REASONS) && !holds(&text, PASSING);
-    holds(&text, CHOSEN)
-        || begins(&text, CHOSEN_FIRST)
-        || holds(lower, CHOSEN_WIDE)
-        || has_reason && (begins_a_clause(lower, KEPT) || begins(&text, KEPT_FIRST))
+    let has_reason = contains_any(&text, REASONS) && !contains_any(&text, PASSING);
+    contains_any(&text, CHOSEN)
+        || starts_with_any(&text, CHOSEN_FIRST)
+        || contains_any(lower, CHOSEN_WIDE)
+        || has_reason && (begins_a_clause(lower, KEPT) || starts_with_any(&text, KEPT_FIRST))
         || has_reason && acted_against_an_alternative(&text)
 }
 
@@ -69,11 +84,11 @@ fn begins_a_clause(lower: &str, phrases: &str) -> bool {
     })
 }
 
-/// What was done is said in few words before its alternative.
+/// Maximum number of words between the verb and its alternative.
 const ACTION_WORDS_MAX: usize = 14;
 
-/// `I pinned the image rather than migrating`, `Counted per address instead of per account, because
-/// …`: the alternative is one to what somebody did, so it follows the verb in the same clause.
+/// Matches `I pinned the image rather than migrating` and `Counted per address instead of per
+/// account, because …`: the alternative follows a verb of action in the same clause.
 fn acted_against_an_alternative(text: &str) -> bool {
     let alternatives = [" instead of ", " rather than "];
     let Some(at) = alternatives.iter().filter_map(|mark| text.find(mark)).min() else {
@@ -86,32 +101,35 @@ fn acted_against_an_alternative(text: &str) -> bool {
     let begins_so = words.first().is_some_and(|word| is_past(word))
         && clause.len() + 1 >= at
         && words.len() <= ACTION_WORDS_MAX;
-    (acted || begins_so) && holds(text, " because | since | so that | as the | as it ")
+    (acted || begins_so) && contains_any(text, " because | since | so that | as the | as it ")
 }
 
-/// Whether the part of a sentence that would be the title states the choice. Else the row is called
-/// by something that happened before it.
+/// Whether the part of a sentence that would become the title states the decision. Otherwise the
+/// title would describe something that happened earlier.
 pub(super) fn states_choice(sentence: &str) -> bool {
     let clause = choice_clause(sentence);
     let title = fitting_title(clause).unwrap_or_default().to_lowercase();
     let is_whole = title.len() + 1 >= clause.len();
-    is_whole || is_choice(&title) || holds(&padded(&title), CHOSEN) || begins_with_choice(&title)
+    is_whole
+        || is_choice(&title)
+        || contains_any(&padded(&title), CHOSEN)
+        || begins_with_choice(&title)
 }
 
 fn begins_with_choice(lower: &str) -> bool {
     let text = padded(lower);
-    begins(&text, CHOSEN_FIRST)
-        || begins(&text, KEPT_FIRST)
-        || holds(&text, KEPT)
-        || holds(&text, " instead of | rather than ")
+    starts_with_any(&text, CHOSEN_FIRST)
+        || starts_with_any(&text, KEPT_FIRST)
+        || contains_any(&text, KEPT)
+        || contains_any(&text, " instead of | rather than ")
 }
 
 /// Whether a sentence only proposes something.
 pub(super) fn is_proposal(lower: &str) -> bool {
-    holds(&padded(lower), PROPOSALS) || holds(lower, "建议|推荐|可以考虑|おすすめ")
+    contains_any(&padded(lower), PROPOSALS) || contains_any(lower, "建议|推荐|可以考虑|おすすめ")
 }
 
-/// The part of a sentence that states the choice.
+/// The part of a sentence that states the decision.
 pub(super) fn choice_clause(text: &str) -> &str {
     let marks = [", so I ", ", so we ", ", so ", ", but ", "; ", " — ", ". "];
     let starts = marks.iter().filter_map(|mark| {
@@ -121,10 +139,10 @@ pub(super) fn choice_clause(text: &str) -> &str {
     starts.min_by_key(|clause| clause.len()).unwrap_or(text)
 }
 
-/// A question of a form, and what the user answered.
+/// A question from a form, with the user's answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Choice {
-    /// The form's short name of the question; empty if unknown.
+    /// The form's short name for the question; empty if unknown.
     pub(super) header: String,
     pub(super) question: String,
     pub(super) answer: String,
@@ -146,19 +164,23 @@ const STEP_QUESTIONS: &str = " next step | what next | do next | proceed | seque
 const STEP_QUESTIONS_WIDE: &str = "提交|推送|强推|合并|下一步|继续吗";
 
 /// In a question: it asks how things are done from now on.
-const CUSTOMS: &str = " commits | prs | always | every | each | automatically | by default | convention | policy | strategy | \
-     format | style | workflow ";
+const CUSTOMS: &str = " \
+    commits | prs | always | every | each | automatically | by default | convention | \
+    policy | strategy | format | style | workflow ";
 
-const PERMISSIONS: &str = " can i | may i | shall i | ok to | okay to | kann ich | darf ich | puis-je | puedo | можно ли ";
+const PERMISSIONS: &str = " \
+    can i | may i | shall i | ok to | okay to | kann ich | darf ich | puis-je | puedo | \
+    можно ли ";
 
 /// Begin an option or an answer that only says how to go on.
-const STEPS: &str = " wait | retry | rerun | proceed | continue | go ahead | looks good | commit | push | merge | archive | \
-     stop here | not now | later | skip for now | leave it for now | start ";
+const STEPS: &str = " \
+    wait | retry | rerun | proceed | continue | go ahead | looks good | commit | push | \
+    merge | archive | stop here | not now | later | skip for now | leave it for now | start ";
 
 /// Whether an answer, or the option that was chosen, only says how to go on.
 fn is_step(text: &str) -> bool {
     let text = padded(&text.to_lowercase());
-    begins(&text, STEPS) || ends_with_a_time(&text)
+    starts_with_any(&text, STEPS) || ends_with_a_time(&text)
 }
 
 fn ends_with_a_time(padded: &str) -> bool {
@@ -169,11 +191,11 @@ fn ends_with_a_time(padded: &str) -> bool {
 fn asks_for_a_step(question: &str) -> bool {
     let lower = question.to_lowercase();
     let text = padded(&lower);
-    let is_about_work = holds(&text, STEP_QUESTIONS)
-        || holds(&lower, STEP_QUESTIONS_WIDE)
+    let is_about_work = contains_any(&text, STEP_QUESTIONS)
+        || contains_any(&lower, STEP_QUESTIONS_WIDE)
         || ends_with_a_time(&text)
         || text.ends_with(" next ");
-    is_about_work && !holds(&text, CUSTOMS) || holds(&text, PERMISSIONS)
+    is_about_work && !contains_any(&text, CUSTOMS) || contains_any(&text, PERMISSIONS)
 }
 
 /// Whether an answer states how things are, and chooses nothing.
@@ -182,16 +204,17 @@ fn is_statement(answer: &str) -> bool {
     let pointing =
         " there is | there are | there's | it is | it's | this is | that's | that is | they are ";
     let is_verb = |word: &str| is_among(word, "is|are|was|were|isn't|aren't|has|have");
-    let has_subject = begins(&text, " the ") && text.split_whitespace().take(8).any(is_verb);
-    begins(&text, pointing) || has_subject
+    let has_subject =
+        starts_with_any(&text, " the ") && text.split_whitespace().take(8).any(is_verb);
+    starts_with_any(&text, pointing) || has_subject
 }
 
 impl Choice {
     /// Whether the answer settles more than what to do next.
     pub(super) fn is_decision(&self) -> bool {
-        // Turkish asks with a word instead of a mark.
+        // Turkish marks a question with a particle instead of a question mark.
         let asks_back = self.answer.contains(['?', '？'])
-            || holds(&padded(&self.answer.to_lowercase()), " mı | mi | mu | mü ");
+            || contains_any(&padded(&self.answer.to_lowercase()), " mı | mi | mu | mü ");
         !asks_back
             && !asks_for_a_step(last_question_of(&self.question))
             && !is_among(&self.header.to_lowercase(), STEP_HEADERS)
@@ -218,28 +241,31 @@ pub(super) fn last_question_of(text: &str) -> &str {
     found.iter().rev().find(|text| text.ends_with(['?', '？'])).copied().unwrap_or(text)
 }
 
-/// What the user chose in a prompt that answers the message before it.
+/// The user's choice in a prompt that answers the assistant's previous message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Picked {
-    /// The question, or the option that was chosen; empty if unknown.
+    /// The question, or the selected option; empty if unknown.
     pub(super) question: String,
-    /// The user's words.
+    /// The answer as the user typed it.
     pub(super) answer: String,
-    /// It settles more than whether to go on.
+    /// Whether it settles more than permission to continue.
     pub(super) is_decision: bool,
 }
 
-/// A longer prompt says by itself what it is about.
+/// A longer prompt is clear without the question.
 const ANSWER_CHARS_MAX: usize = 200;
 
-/// A prompt of so few letters says nothing without the question.
+/// A prompt up to this length is unclear without the question.
 const SHORT_CHARS_MAX: usize = 40;
 
-const YES: &str = " yes | yeah | yep | yup | sure | ok | okay | no | nope | go ahead | do it | do that | do so | correct | right | \
-     exactly | agreed | sounds good | perfect | proceed | continue | both | neither | ja | nein | oui | non | sí | да | нет | \
-     evet | hayır | tamam | olur | approved | confirmed ";
+const YES: &str = " \
+    yes | yeah | yep | yup | sure | ok | okay | no | nope | go ahead | do it | do that | do so | \
+    correct | right | exactly | agreed | sounds good | perfect | proceed | continue | both | \
+    neither | ja | nein | oui | non | sí | \
+    да | нет | \
+    evet | hayır | tamam | olur | approved | confirmed ";
 
-/// Reads a prompt as the answer to the end of the message before it.
+/// Interprets a prompt as the answer to a question at the end of the previous message.
 pub(super) fn picked(prompt: &str, previous_message: &str) -> Option<Picked> {
     let answer = one_line(prompt);
     let chars = answer.chars().count();
@@ -251,14 +277,14 @@ pub(super) fn picked(prompt: &str, previous_message: &str) -> Option<Picked> {
     let option = option_name(&text).and_then(|name| option_text(previous_message, &name));
     let question = last_question(previous_message);
     let is_short = chars <= SHORT_CHARS_MAX;
-    let is_yes =
-        begins(&text, YES) || holds(&lower, "好的|可以|是的|对|不用|不要|はい|いいえ|네|아니");
+    let is_yes = starts_with_any(&text, YES)
+        || contains_any(&lower, "好的|可以|是的|对|不用|不要|はい|いいえ|네|아니");
     let is_question = answer.ends_with(['?', '？']);
     match (option, question) {
-        // "Can you fix 1" picks from a list of problems.
+        // "Can you fix 1" selects from a list of problems.
         (Some(option), _) => {
             let is_decision = !is_step(without_option_name(&option))
-                && !holds(&text, " fix | check | explain | why | what | look ");
+                && !contains_any(&text, " fix | check | explain | why | what | look ");
             Some(Picked { question: option, answer, is_decision })
         }
         (None, Some(question)) if !is_question && (is_yes || is_short) => {
@@ -270,7 +296,7 @@ pub(super) fn picked(prompt: &str, previous_message: &str) -> Option<Picked> {
     }
 }
 
-/// `option c`, `c`, `#2`, `the second`: the name of an option.
+/// Parses the name of an option: `option c`, `c`, `#2`, `the second`.
 fn option_name(text: &str) -> Option<String> {
     let words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
     let ordinals = "first|second|third|fourth";
@@ -301,7 +327,7 @@ fn option_name(text: &str) -> Option<String> {
     }
 }
 
-/// The text of the option in the message that offered it.
+/// Finds the text of the named option in the message that offered it.
 fn option_text(message: &str, name: &str) -> Option<String> {
     let is_label = |text: &str| {
         let lower = text.to_lowercase();
@@ -317,7 +343,7 @@ fn option_text(message: &str, name: &str) -> Option<String> {
     (words(&text) >= 2).then(|| clip(&text, 240))
 }
 
-/// The last question of a message, with the sentence before it if it needs one.
+/// The last question of a message, with the preceding sentence if the question needs it.
 fn last_question(message: &str) -> Option<String> {
     let mut text = String::new();
     for block in markdown::blocks(message) {
@@ -333,20 +359,20 @@ fn last_question(message: &str) -> Option<String> {
     }
     let found = sentences(&text);
     let at = found.iter().rposition(|sentence| sentence.ends_with(['?', '？']))?;
-    // A question far from the end is not what the user answers.
+    // The user does not answer a question far from the end of the message.
     if found.len() - at > 6 {
         return None;
     }
     let lower = padded(&found[at].to_lowercase());
     let is_vague =
-        words(found[at]) < 6 || holds(&lower, " that | this | it | them | these | those ");
+        words(found[at]) < 6 || contains_any(&lower, " that | this | it | them | these | those ");
     let before = at.checked_sub(1).map(|before| found[before]).filter(|_| is_vague);
     let question =
         before.map_or_else(|| found[at].to_owned(), |text| format!("{text} {}", found[at]));
     Some(clip(&question, 300))
 }
 
-/// `2. Cache in memory` and `Option B: polling`, without the name of the option.
+/// Removes the option name from `2. Cache in memory` and `Option B: polling`.
 pub(super) fn without_option_name(option: &str) -> &str {
     let rest = option.strip_prefix("Option ").unwrap_or(option);
     let name = rest.chars().next().filter(char::is_ascii_alphanumeric);
@@ -355,16 +381,18 @@ pub(super) fn without_option_name(option: &str) -> &str {
     rest.map(str::trim_start).filter(|rest| words(rest) >= 2).unwrap_or(option)
 }
 
-const ROUTINE: &str = " commit | push | proceed | continue | start | run | go ahead | look | check | deploy | pr | anything else | \
-     ready | implement this | apply | done | fix ";
+const ROUTINE: &str = " \
+    commit | push | proceed | continue | start | run | go ahead | look | check | deploy | \
+    pr | anything else | ready | implement this | apply | done | fix ";
 
-/// Whether an answer settles more than going on with routine work.
+/// Whether an answer decides more than permission for routine work.
 fn settles(question: &str, answer: &str) -> bool {
     let question = padded(&question.to_lowercase());
-    let choice = " should we | should i | prefer | approach | instead | rather | keep it | drop | replace | switch | which | \
-         rename | or keep | by default ";
-    let bare_no = begins(answer, " no | nope | nein | нет | hayır ");
-    holds(&question, choice) && (!holds(&question, ROUTINE) || bare_no)
+    let choice = " \
+        should we | should i | prefer | approach | instead | rather | keep it | drop | \
+        replace | switch | which | rename | or keep | by default ";
+    let bare_no = starts_with_any(answer, " no | nope | nein | нет | hayır ");
+    contains_any(&question, choice) && (!contains_any(&question, ROUTINE) || bare_no)
 }
 
 /// Words that are in every question.
@@ -375,13 +403,14 @@ const COMMON: &str = "it|that|this|the|them|one|and|for|you|should|use|both";
 fn names_an_alternative(question: &str, answer: &str) -> bool {
     let lower = question.to_lowercase();
     let question = padded(last_question_of(&lower));
-    let offers = holds(&question, " or | oder | ou | или | yoksa ") || question.contains("还是");
+    let offers =
+        contains_any(&question, " or | oder | ou | или | yoksa ") || question.contains("还是");
     let is_named = |word: &str| {
         word.chars().count() >= 3
             && !is_among(word, COMMON)
             && question.contains(&format!(" {word} "))
     };
-    offers && !holds(&question, ROUTINE) && answer.split_whitespace().any(is_named)
+    offers && !contains_any(&question, ROUTINE) && answer.split_whitespace().any(is_named)
 }
 
 #[cfg(test)]
@@ -389,7 +418,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn choices_have_somebody_who_chose() {
+    fn a_choice_needs_a_subject_that_chose() {
         for text in [
             "i chose a queue over polling, because polling misses events.",
             "we went with sqlite.",
@@ -428,11 +457,14 @@ mod tests {
 
     #[test]
     fn the_title_of_a_choice_states_it() {
-        let long = "Checked the docs of the cart against the rules of the shop, and they name the same eleven patterns of old, \
-                    so I kept the old cart because guests use it.";
+        let long = "\
+            Checked the docs of the cart against the rules of the shop, and they name the same \
+            eleven patterns of old, so I kept the old cart because guests use it.";
         assert!(states_choice(long));
-        let before = "Checked the docs of the cart against the rules of the shop and they name the same eleven patterns of old \
-                      carts that other pages have and I matched those rather than new ones because guests use them.";
+        let before = "\
+            Checked the docs of the cart against the rules of the shop and they name the same \
+            eleven patterns of old carts that other pages have and I matched those rather than \
+            new ones because guests use them.";
         assert!(!states_choice(before));
     }
 
@@ -494,7 +526,9 @@ mod tests {
 
     #[test]
     fn a_short_answer_keeps_the_question() {
-        let message = "Two ways:\n\n- **Option A**: a queue\n- **Option B**: polling every minute\n\nWhich one do you prefer?";
+        let message = "\
+            Two ways:\n\n- **Option A**: a queue\n- **Option B**: polling every minute\n\n\
+            Which one do you prefer?";
         let picked_b = picked("I like option B", message).unwrap();
         assert_eq!(picked_b.question, "Option B: polling every minute");
         assert!(picked_b.is_decision);

@@ -1,19 +1,21 @@
-//! Rows about commands: what still fails, what does not any more, and which command to use instead.
+//! Observations about commands: checks that still fail, failures that are resolved, and which
+//! command to use instead of another.
 
 use super::commands::{Purpose, Run};
 use super::evidence::Detour;
 use super::parsed_turn::ParsedTurn;
 use super::reply::Observation;
-use super::text::{TITLE_CHARS_MAX, clip, code, holds, title};
+use super::text::{TITLE_CHARS_MAX, clip, code, contains_any, title};
 use claude_mem_memory::context::WORKS_HERE;
 
-/// What separates the command from the error in the title of a failure.
+/// Separates the command from the error in the title of a failure.
 const FAILS: &str = " fails: ";
 
-/// Checks that still fail. One of an earlier turn with the same program is replaced.
+/// Checks that still fail. Each one replaces the observation of an earlier turn about the same
+/// program.
 pub(super) fn failures<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observation> + 's {
-    let says_green = says_green(parsed);
-    let is_open = move |run: &&Run| run.purpose != Purpose::Test || !says_green;
+    let reports_passing_tests = reports_passing_tests(parsed);
+    let is_open = move |run: &&Run| run.purpose != Purpose::Test || !reports_passing_tests;
     parsed.evidence.failures().into_iter().filter(is_open).take(2).map(|run| {
         let essence = run.fault.as_ref().map_or("", |fault| fault.essence.as_str());
         let mut facts = vec![clip(&run.result(), 240)];
@@ -38,18 +40,23 @@ pub(super) fn failures<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = O
     })
 }
 
-/// Whether the answer says that the tests pass. Then a run that failed was a part, or failed on
-/// purpose.
-fn says_green(parsed: &ParsedTurn<'_>) -> bool {
-    let green = "tests pass|tests are green|all green|suite green|suite is green|suite passes|all pass|tests all pass|\
-        测试通过|测试全部通过|тесты проходят|тесты прошли|testler geçiyor|testler geçti";
+/// Whether the last message reports that the tests pass. A failed run then covered only a part, or
+/// failed on purpose.
+fn reports_passing_tests(parsed: &ParsedTurn<'_>) -> bool {
+    let green = "\
+        tests pass|tests are green|all green|suite green|suite is green|suite passes|all pass|\
+        tests all pass|\
+        测试通过|测试全部通过|\
+        тесты проходят|тесты прошли|\
+        testler geçiyor|testler geçti";
     parsed.answer.statements.iter().any(|statement| {
         let lower = statement.text.to_lowercase();
-        holds(&lower, green) && !holds(&lower, "fail|not all|except|失败|не все|hariç")
+        contains_any(&lower, green)
+            && !contains_any(&lower, "fail|not all|except|失败|не все|hariç")
     })
 }
 
-/// Titles of failures that an earlier turn reported, and that a run of this turn refutes.
+/// Titles of failures from earlier turns that a run in this turn refutes.
 pub(super) fn withdrawn(parsed: &ParsedTurn<'_>) -> Vec<String> {
     let runs = &parsed.evidence.runs;
     earlier_failures(parsed, |shown| {
@@ -71,14 +78,14 @@ fn earlier_failures(parsed: &ParsedTurn<'_>, is_meant: impl Fn(&str) -> bool) ->
     titles
 }
 
-/// Which command to use, and which one not.
+/// Which command to use, and which one to avoid.
 pub(super) fn detours<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observation> + 's {
-    // A title that names the same single word twice says nothing.
-    let is_said = |detour: &Detour<'_>| {
+    // Skip a title that would name the same single word twice.
+    let is_useful = |detour: &Detour<'_>| {
         let (wrong, right) = (head(&detour.wrong.core, 30), head(&detour.right.core, 44));
         wrong != right || wrong.contains(' ')
     };
-    let detours = parsed.evidence.detours().into_iter().filter(is_said).take(2);
+    let detours = parsed.evidence.detours().into_iter().filter(is_useful).take(2);
     detours.map(|Detour { wrong, why, right }| {
         let place = if right.folder.is_empty() {
             String::new()
@@ -99,7 +106,8 @@ pub(super) fn detours<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Ob
     })
 }
 
-/// `Use B, not A: why`, as much of it as a title holds. A long command is named by its first words.
+/// Formats `Use B, not A: why`, shortened to fit a title. A long command is shown by its first
+/// words.
 fn detour_title(wrong: &str, why: &str, right: &str) -> String {
     let (wrong, right) = (code(&head(wrong, 30)), code(&head(right, 44)));
     let fits = |text: &String| text.chars().count() <= TITLE_CHARS_MAX;
@@ -132,13 +140,13 @@ fn head(command: &str, chars_max: usize) -> String {
     clip(&head, chars_max).trim_end_matches('…').to_owned()
 }
 
-/// The commands that went well, as one fact.
+/// The commands that succeeded, as one fact.
 pub(super) fn works_here(parsed: &ParsedTurn<'_>) -> Option<String> {
     let works = parsed.evidence.works_here();
     (!works.is_empty()).then(|| format!("{WORKS_HERE}{}", works.join(", ")))
 }
 
-/// The same as a row, for a turn that leaves no other.
+/// The same as an observation, for a turn that has no other.
 pub(super) fn works_here_alone(parsed: &ParsedTurn<'_>) -> Option<Observation> {
     let works = parsed.evidence.works_here();
     let first = works.first()?;
@@ -159,8 +167,8 @@ mod tests {
     use claude_mem_core::settings::Verbosity;
     use claude_mem_memory::modes::Mode;
 
-    /// The reply to a turn of commands with their outputs; an output that begins with `Exit code`
-    /// failed, and a command that begins with `edit ` is an edit.
+    /// The reply to a turn that ran these commands. An output that starts with `Exit code` is a
+    /// failure; a command that starts with `edit ` is an edit.
     fn reply(runs: &[(&str, &str)], digest: Option<&str>) -> String {
         let texts: Vec<(String, String, bool)> = runs
             .iter()
@@ -193,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_that_works_is_told_with_the_one_that_does_not() {
+    fn a_detour_names_the_working_and_the_failing_command() {
         let cases = [
             (
                 ("wrap bun run test", "Exit code 2\nerror: unrecognized subcommand 'bun'"),
@@ -203,7 +211,8 @@ mod tests {
             (
                 ("go build ./cmd", "Exit code 127\n/bin/bash: line 1: go: command not found"),
                 ("PATH=/opt/go/bin:$PATH go build ./cmd", ""),
-                "Use `PATH=/opt/go/bin:$PATH go build ./cmd`, not `go build ./cmd`: go: command not found",
+                "Use `PATH=/opt/go/bin:$PATH go build ./cmd`, not `go build ./cmd`: go: command \
+                 not found",
             ),
             (
                 ("make pano", "Exit code 127\nbash: make: komut bulunamadı"),
@@ -228,13 +237,13 @@ mod tests {
     }
 
     #[test]
-    fn what_only_says_more_is_no_other_way() {
+    fn more_verbose_output_is_not_a_detour() {
         let wrong = ("git stash", "Exit code 1\nerror: could not write index");
         assert!(!reply(&[wrong, ("GIT_TRACE=1 git stash", "")], None).contains("Use `"));
     }
 
     #[test]
-    fn a_failed_hook_of_git_is_no_fix_on_the_way() {
+    fn a_failed_git_hook_is_not_recorded_as_a_fix() {
         let failed = "Exit code 1\nerror: Item 3 failed";
         let fixed = |command| {
             let runs = [(command, failed), ("edit /p/cart.rs", ""), (command, "ok")];
@@ -245,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_for_once_do_not_count_as_working_here() {
+    fn one_off_commands_are_not_recorded_as_working() {
         let works = |command| reply(&[(command, " 12 pass\n 0 fail")], None).contains("Works here");
         assert!(works("bun run test"));
         for command in [
@@ -261,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_runs_tests_is_the_right_one_though_they_fail() {
+    fn a_replacement_that_runs_failing_tests_still_counts() {
         let refused = ("wrap bun run test", "Exit code 2\nerror: unrecognized subcommand 'bun'");
         let failed = ("bun run test", "Exit code 1\n 11 pass\n 1 fail");
         let reply = reply(&[refused, failed], None);
@@ -270,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_between_or_another_command_is_no_detour() {
+    fn an_edit_in_between_or_a_different_command_is_not_a_detour() {
         let refused = ("wrap bun run test", "Exit code 2\nerror: unrecognized subcommand 'bun'");
         let passed = ("bun run test", " 12 pass\n 0 fail");
         assert!(!reply(&[refused, ("edit /p/a.ts", "{}"), passed], None).contains("<title>Use "));
@@ -296,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_withdrawn_by_a_later_turn_that_passes() {
+    fn a_passing_run_in_a_later_turn_retracts_a_failure() {
         let failed = reply(&[("bun test", "Exit code 1\n 11 pass\n 1 fail")], None);
         assert!(
             failed.contains("<title>`bun test` fails: 1 failed, 11 passed</title>"),
@@ -324,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_by_name_that_failed_before_the_commit_is_settled() {
+    fn a_commit_settles_a_failed_selected_test() {
         let failed = ("go test ./cart -run TestTotal", "Exit code 1\n--- FAIL: TestTotal (0.00s)");
         let commit = ("git commit -m x", "[main 1a2b3c4] x\n 1 file changed");
         assert!(reply(&[failed], None).contains("` fails: "));
@@ -334,9 +343,11 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_tests_several_times_tells_nothing_of_the_last_time() {
+    fn a_line_that_tests_several_times_has_an_unknown_outcome() {
         let red = "FAIL\tshop/cart 0.1s\n=== restored ===\nok  \tshop/cart 0.1s";
-        let twice = "cp a.go /x; go test ./cart -run T | tail -5; cp /x a.go; go test ./cart -run T | tail -2";
+        let twice = "\
+            cp a.go /x; go test ./cart -run T | tail -5; cp /x a.go; go test ./cart -run T | \
+            tail -2";
         let in_loop = "for m in 1 2; do sh break.sh $m; go test ./cart | tail -1; done; git status";
         for command in [twice, in_loop] {
             assert!(!reply(&[(command, red)], None).contains("` fails: "), "{command}");
@@ -346,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_given_in_the_command_are_no_lesson() {
+    fn inline_scripts_are_not_detours() {
         let refused =
             "Exit code 1\nModuleNotFoundError: No module named 'yaml'\nerror: unknown option";
         for (wrong, right) in [
@@ -367,10 +378,10 @@ mod tests {
             ("cd web && npm run lint", ""),
             ("ssh -i k root@h 'systemctl restart web'", ""),
         ];
-        let told = reply(&runs, None);
+        let text = reply(&runs, None);
         let works =
             "Works here: `bun test` (12 passed), `npm run lint` in `web`, `ssh -i k root@h`";
-        assert!(told.contains(works), "{told}");
+        assert!(text.contains(works), "{text}");
         let alone = reply(&[("bun test", " 12 pass\n 0 fail")], None);
         assert!(alone.contains("<title>Works here: `bun test` (12 passed)</title>"), "{alone}");
         assert!(!reply(&[("ls", ""), ("git status", "")], None).contains("Works here"));

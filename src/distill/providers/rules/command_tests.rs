@@ -1,4 +1,4 @@
-//! Commands with their outputs, and what is read from them.
+//! Tests of parsing commands and their output.
 
 use super::*;
 use serde_json::json;
@@ -15,7 +15,7 @@ fn shown_commits(run: &Run) -> Vec<String> {
 }
 
 #[test]
-fn the_most_telling_program_says_what_a_command_is_for() {
+fn the_most_significant_program_determines_the_purpose() {
     let cases = [
         ("cd a && cargo test -p x 2>&1 | tail -3", Purpose::Test, "cargo test -p x"),
         ("npm run test:unit -- cart", Purpose::Test, "npm run test:unit -- cart"),
@@ -33,7 +33,7 @@ fn the_most_telling_program_says_what_a_command_is_for() {
 }
 
 #[test]
-fn folders_of_a_project_on_a_drive_are_relative_in_every_form() {
+fn folders_on_a_windows_drive_are_relative_in_every_notation() {
     for to in ["D:/shop/src", "d:/shop/src", "/d/shop/src", "src"] {
         let steps = shell::steps(&format!("cd {to} && go test"));
         assert_eq!(folder(&steps[..1], "", "D:\\shop"), "src", "{to}");
@@ -44,7 +44,7 @@ fn folders_of_a_project_on_a_drive_are_relative_in_every_form() {
 }
 
 #[test]
-fn a_failure_hidden_by_a_pipe_is_seen() {
+fn a_failure_hidden_by_a_pipe_is_detected() {
     let hidden = run("cargo test | tail -1", "test result: FAILED. 3 passed; 1 failed; 0 ignored");
     assert!(hidden.has_failed());
     assert_eq!(hidden.result(), "`cargo test`: 1 failed, 3 passed");
@@ -56,7 +56,7 @@ fn a_failure_hidden_by_a_pipe_is_seen() {
 }
 
 #[test]
-fn an_operator_may_end_a_command_that_is_incomplete_or_too_long() {
+fn an_incomplete_or_truncated_command_can_end_with_an_operator() {
     assert!(run("cargo test &&", "Exit code 2\nsyntax error").has_failed());
     assert!(!run("cargo test && # and then", "").has_failed());
     assert!(!run(&"cargo test -p a && ".repeat(60), "").has_failed());
@@ -74,7 +74,7 @@ fn a_run_repeats_another_on_the_same_or_a_part() {
 }
 
 #[test]
-fn commits_and_other_effects_are_told_in_words() {
+fn commits_and_other_effects_are_described() {
     let commit = run(
         "git add -A && git commit -m x && git push origin main",
         "[main 1a2b3c4] fix: cart\n 1 file changed",
@@ -95,7 +95,7 @@ fn commits_and_other_effects_are_told_in_words() {
 }
 
 #[test]
-fn the_exit_code_is_believed_unless_the_shell_hid_it() {
+fn the_exit_code_is_trusted_unless_the_shell_hid_it() {
     let noise = "log: 2 failed, 0 passed\nerror[E0308]: shown by a test";
     for command in ["bun test", "bun test 2>&1", "cd a && bun test && echo done", "bun test > out"]
     {
@@ -119,13 +119,13 @@ fn a_later_step_that_fails_is_not_the_tests_fault() {
     let pushed = run("bun test && git push", "Exit code 1\n 12 pass\n 0 fail\nrejected");
     assert!(pushed.has_passed());
     assert!(run("bun test", "Exit code 1\n 12 pass\n 0 fail\ncoverage too low").has_failed());
-    // `grep` that finds no failure exits with 1.
+    // `grep` exits with 1 when it finds nothing.
     let quiet = run("cargo test | grep FAILED", "Exit code 1");
     assert!(!quiet.has_failed() && !quiet.has_passed());
 }
 
 #[test]
-fn what_was_not_run_is_no_failure() {
+fn a_command_that_was_not_run_is_not_a_failure() {
     let view = ToolView { tool: "Bash", failed: true, ..ToolView::default() };
     for text in [
         "<tool_use_error>Sibling tool call errored</tool_use_error>",
@@ -137,7 +137,7 @@ fn what_was_not_run_is_no_failure() {
 }
 
 #[test]
-fn a_command_is_shown_as_it_can_be_run_again() {
+fn a_command_is_shown_so_that_it_can_be_run_again() {
     let go = run("export PATH=/opt/go/bin:$PATH && cd /p/api && go build ./cmd/ 2>&1 | tail", "");
     assert_eq!(go.whole, "export PATH=/opt/go/bin:$PATH && go build ./cmd/");
     assert_eq!(go.folder, "api");
@@ -147,7 +147,7 @@ fn a_command_is_shown_as_it_can_be_run_again() {
 }
 
 #[test]
-fn a_command_on_another_machine_counts_by_what_runs_there() {
+fn a_remote_command_is_classified_by_what_it_runs() {
     let cases = [
         (
             "ssh -i ~/.ssh/k root@h \"nginx -t && systemctl reload nginx\"",

@@ -1,4 +1,4 @@
-//! Commands that were run: what for, and whether they went well.
+//! Shell commands of a turn: their purpose and whether they succeeded.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use super::text::{clip, code, is_among, one_line, relative};
 use crate::escape::without_ansi;
 use crate::turn_prompt::{ToolView, short_hash};
 
-/// A command to be run again is shown up to here.
+/// Maximum length of a command shown in full.
 const WHOLE_CHARS_MAX: usize = 140;
 
 /// How a run ended.
@@ -25,55 +25,53 @@ const WHOLE_CHARS_MAX: usize = 140;
 enum Outcome {
     Passed,
     Failed,
-    /// The shell hid the exit code, and the output does not tell.
+    /// The shell hid the exit code, and the output does not show the outcome.
     Unknown,
 }
 
-/// One use of the shell, seen by its most telling command.
+/// One use of the shell, represented by its most significant command.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
-    /// Where it stood among the tools of the turn.
+    /// Position among the tool uses of the turn.
     pub(super) at: usize,
-    /// What for.
     pub(super) purpose: Purpose,
-    /// The command, short.
+    /// The command, shortened.
     pub(super) shown: String,
-    /// The command as it can be run again, with the environment set for it.
+    /// The full command, with the environment variables set for it.
     pub(super) whole: String,
-    /// The same without the way to another machine.
+    /// The full command without the prefix that reaches a remote machine.
     pub(super) core: String,
-    /// Where it ran, as seen from the project; empty for the project's own folder.
+    /// The folder it ran in, relative to the project; empty for the project's root.
     pub(super) folder: String,
-    /// The way to the other machine or container it ran on; empty if it ran here.
+    /// The prefix that reaches a remote machine or container; empty for a local command.
     pub(super) way: String,
-    /// It was started and left running.
+    /// It was started in the background.
     pub(super) is_background: bool,
-    /// It belongs to the project, such as a script of it.
+    /// It belongs to the project, such as one of its scripts.
     pub(super) is_of_project: bool,
-    /// What went wrong.
+    /// The error, if it failed.
     pub(super) fault: Option<Fault>,
-    /// Why it was not even begun: the program, an option or a file is not there.
+    /// Why it did not start: the program, an option or a file is missing.
     pub(super) refusal: Option<String>,
-    /// Tests that ran.
+    /// The number of tests that ran.
     pub(super) counts: Option<Counts>,
-    /// What it changed, in words.
+    /// Changes outside the edited files, as phrases.
     pub(super) effects: Vec<String>,
-    /// Commits made.
     pub(super) commits: Vec<Commit>,
-    /// It only looks at files.
+    /// It only shows files.
     pub(super) is_plain_look: bool,
     outcome: Outcome,
     check: Check,
-    /// Other checks of the same line that have passed: `lint && test` shows the test.
+    /// Other checks of the same line that passed: `lint && test` is shown as the test.
     others: Vec<Check>,
 }
 
-/// Written by the client in place of an output: the command was not run.
+/// Written by the client instead of an output when the command was not run.
 const NOT_RUN: &str =
     "<tool_use_error>|The user doesn't want to|Permission to use|Error: Permission to use";
 
 impl Run {
-    /// Reads one use of the shell in a project.
+    /// Parses one use of the shell.
     pub(super) fn of(
         view: &ToolView<'_>,
         (input, output): (&Value, &Value),
@@ -81,7 +79,7 @@ impl Run {
     ) -> Option<Self> {
         let command = input.get("command").and_then(Value::as_str)?;
         let printed = printed(output);
-        if view.failed && super::text::begins(&printed, NOT_RUN) {
+        if view.failed && super::text::starts_with_any(&printed, NOT_RUN) {
             return None;
         }
         let steps = shell::steps(command);
@@ -162,22 +160,21 @@ impl Run {
         })
     }
 
-    /// It did not go well.
     pub(super) fn has_failed(&self) -> bool {
         self.outcome == Outcome::Failed
     }
 
-    /// It went well for certain.
+    /// Whether it certainly succeeded.
     pub(super) fn has_passed(&self) -> bool {
         self.outcome == Outcome::Passed
     }
 
-    /// Tests ran, whatever came of them.
+    /// Whether it ran any tests, passed or failed.
     pub(super) fn has_begun(&self) -> bool {
         self.counts.is_some() && self.refusal.is_none()
     }
 
-    /// It runs tests by name.
+    /// Whether it runs only selected tests.
     pub(super) fn is_part(&self) -> bool {
         let names = |word: &str| {
             is_among(word, "-run|-k|-t|--filter|-test.run|--grep|-g") || word.contains("::")
@@ -185,13 +182,13 @@ impl Run {
         self.purpose == Purpose::Test && self.whole.split(' ').any(names)
     }
 
-    /// Whether this run checks what the other one did: the same program, and one of them on all or
-    /// part of what the other ran on.
+    /// Whether this run and the other one are the same check: the same program, and the arguments
+    /// of one include those of the other.
     pub(super) fn repeats(&self, other: &Self) -> bool {
         self.check.repeats(&other.check)
     }
 
-    /// Whether this run settles how the check of an earlier one ends.
+    /// Whether this run determines the final outcome of an earlier run's check.
     pub(super) fn settles(&self, earlier: &Self) -> bool {
         let is_same_program = self.check.key == earlier.check.key && self.refusal.is_none();
         self.repeats(earlier)
@@ -199,8 +196,8 @@ impl Run {
             || earlier.refusal.is_some() && is_same_program
     }
 
-    /// Whether this run checks what an earlier turn of the session showed as `shown`; if so,
-    /// whether it passed.
+    /// Compares this run with a command that an earlier turn of the session showed as `shown`.
+    /// Returns whether it passed, or `None` if it is a different check.
     pub(super) fn verdict_on_shown(&self, shown: &str) -> Option<bool> {
         let words: Vec<String> = shown.split_whitespace().map(str::to_owned).collect();
         let earlier = Check::of(&words, purpose(&words));
@@ -212,12 +209,12 @@ impl Run {
         }
     }
 
-    /// What it ran on, and how much: fewer is more.
+    /// The number of arguments that restrict the check. Fewer arguments mean a broader check.
     pub(super) fn breadth(&self) -> usize {
         self.check.arguments.len()
     }
 
-    /// The words of the command, for comparing it with another.
+    /// The words of the command, to compare it with another one.
     pub(super) fn tokens(&self) -> Vec<&str> {
         let mut tokens: Vec<&str> = self
             .whole
@@ -229,7 +226,7 @@ impl Run {
         tokens
     }
 
-    /// `cargo test`: 12 passed.
+    /// Formats the result: `cargo test`: 12 passed.
     pub(super) fn result(&self) -> String {
         let outcome = match (self.counts, &self.fault) {
             (Some(counts), _) => counts.shown(),
@@ -241,8 +238,8 @@ impl Run {
     }
 }
 
-/// Whether a run went well. The exit code is trusted unless the shell hid it; then the runner's
-/// total tells, and without one an error that only a failure prints.
+/// Determines whether a run succeeded. The exit code decides unless the shell hid it. Then the
+/// runner's total decides, and without a total an error that only a failing run prints.
 fn outcome(
     (steps, number): (&[Step], usize),
     purpose: Purpose,
@@ -253,7 +250,7 @@ fn outcome(
         return if code == 0 { Outcome::Passed } else { Outcome::Failed };
     }
     let is_hidden = is_hidden(steps, number);
-    // One line that breaks something on purpose, tests, restores it and tests again.
+    // The line may break something on purpose, test, restore it and test again.
     if is_hidden && runs_repeatedly(steps, number, purpose) {
         return Outcome::Unknown;
     }
@@ -281,8 +278,8 @@ fn outcome(
     }
 }
 
-/// Whether a line runs the same check several times, one after the other or in a loop. Then neither
-/// its exit code nor the totals it prints tell how the last of them ended.
+/// Whether a line runs the same check several times, in sequence or in a loop. Its exit code and
+/// totals then do not show the outcome of the last run.
 fn runs_repeatedly(steps: &[Step], number: usize, purpose: Purpose) -> bool {
     if purpose != Purpose::Test {
         return false;
@@ -295,11 +292,11 @@ fn runs_repeatedly(steps: &[Step], number: usize, purpose: Purpose) -> bool {
     steps[..number].iter().any(is_loop) || steps.iter().filter(is_same).count() > 1
 }
 
-/// Whether the exit code of the line is not that of the step.
+/// Whether the exit code of the line may differ from that of the step.
 fn is_hidden(steps: &[Step], number: usize) -> bool {
     let has_pipefail =
         steps[..number].iter().any(|step| step.words.iter().any(|word| word == "pipefail"));
-    // The last step may have an operator, too: the command may be too long to be read to its end.
+    // The last step can have an operator, too, because a long command is truncated.
     let first_other = steps[number..].iter().find(|step| match step.next {
         Next::And => false,
         Next::Pipe => !has_pipefail,
@@ -308,7 +305,7 @@ fn is_hidden(steps: &[Step], number: usize) -> bool {
     first_other.is_some_and(|step| step.next != Next::End)
 }
 
-/// The exit code that a later step printed: `; echo "exit: $?"`.
+/// The exit code that a later step printed, as in `; echo "exit: $?"`.
 fn reported_exit(later: &[Step], printed: &str) -> Option<i32> {
     let echo = later.iter().find(|step| program(&step.words) == "echo")?;
     let text = echo.words[1..].join(" ");
@@ -325,12 +322,12 @@ fn reported_exit(later: &[Step], printed: &str) -> Option<i32> {
     })
 }
 
-/// The words of a command; long ones, such as programs given in quotes, by their beginning.
+/// The words of a command, each clipped: a word can be a whole program in quotes.
 fn shown_words(words: &[String]) -> String {
     words.iter().map(|word| clip(word, SHOWN_CHARS_MAX)).collect::<Vec<_>>().join(" ")
 }
 
-/// The step as it was written, after the steps that set up its environment.
+/// The step as written, preceded by the steps that set up its environment.
 fn whole(steps: &[Step], number: usize, cwd: &str) -> String {
     let is_setup = |step: &&Step| {
         step.words.is_empty() && step.text.contains('=')
@@ -348,7 +345,7 @@ fn whole(steps: &[Step], number: usize, cwd: &str) -> String {
     clip(&one_line(&text), WHOLE_CHARS_MAX)
 }
 
-/// The folder a step runs in, as seen from the project.
+/// The folder a step runs in, relative to the project.
 fn folder(before: &[Step], at: &str, project: &str) -> String {
     let project = &project.replace('\\', "/");
     let mut folder = if at.is_empty() { project.clone() } else { at.replace('\\', "/") };
@@ -357,7 +354,7 @@ fn folder(before: &[Step], at: &str, project: &str) -> String {
         else {
             continue;
         };
-        // The folder of a tool may be recorded as it was after the command.
+        // The recorded folder of a tool use can be the one after the command.
         let is_there = folder.ends_with(&format!("/{to}"));
         match to.as_str() {
             "." | "" | "-" | "~" => {}
@@ -376,7 +373,7 @@ fn folder(before: &[Step], at: &str, project: &str) -> String {
     }
 }
 
-/// `D:/shop` for `/d/shop`, as Git Bash writes it, and for `d:/shop`, if the project is on a drive.
+/// Converts `/d/shop` (Git Bash) and `d:/shop` to `D:/shop` if the project is on a drive.
 fn with_drive(folder: String, project: &str) -> String {
     let Some((drive, _)) = project.split_once(':').filter(|(drive, _)| drive.len() == 1) else {
         return folder;
@@ -389,7 +386,7 @@ fn with_drive(folder: String, project: &str) -> String {
     format!("{drive}:{rest}")
 }
 
-/// What a command changes, with the address it printed of what it made.
+/// The change a command makes, with the URL it printed for the created object.
 fn effect_with(words: &[String], printed: &str) -> Option<String> {
     let effect = effect(words)?;
     if program(words) != "gh" {
@@ -402,7 +399,7 @@ fn effect_with(words: &[String], printed: &str) -> Option<String> {
     })
 }
 
-/// All that a command printed, as one text.
+/// The printed output as one text.
 fn printed(output: &Value) -> String {
     let text = match output {
         Value::String(text) => text.clone(),
@@ -418,7 +415,7 @@ fn printed(output: &Value) -> String {
 /// A commit, shown as `1a2b3c4 “Subject”`.
 #[derive(Debug, Clone)]
 pub(super) struct Commit {
-    /// The short hash; empty if it is unknown.
+    /// The short hash; empty if unknown.
     hash: String,
     pub(super) subject: String,
 }
@@ -430,7 +427,8 @@ impl fmt::Display for Commit {
     }
 }
 
-/// The commits made, with the hash that git printed, else that of HEAD after the command.
+/// The commits of a command, each with the hash that git printed, or else the HEAD after the
+/// command.
 fn commits(steps: &[Step], printed: &str, head: &str) -> Vec<Commit> {
     let Some(step) = steps.iter().find(|step| is_commit(&step.words)) else { return Vec::new() };
     let commit = |id: &str, subject: &str| Commit {
@@ -453,8 +451,8 @@ fn commits(steps: &[Step], printed: &str, head: &str) -> Vec<Commit> {
     subject.map(|subject| commit(head, subject)).into_iter().collect()
 }
 
-/// A subject without the trailers that git joins to it where no blank line is between:
-/// `Fix carts Signed-off-by: Ana`.
+/// Removes trailers that git joins to a subject without a blank line: `Fix carts Signed-off-by:
+/// Ana`.
 fn subject_of(subject: &str) -> String {
     let is_trailer = |word: &str| {
         let name = word.strip_suffix(':').unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Messages that correct earlier statements, and what is withdrawn.
+//! Tests of which earlier observations a turn retracts.
 
 use super::*;
 use crate::turn_prompt::{RemarkView, ToolView, Turn};
@@ -27,7 +27,7 @@ fn corrected<'t>(prompt: &'t str, answer: &'t str) -> Vec<&'t str> {
 }
 
 #[test]
-fn a_correction_names_what_it_corrects() {
+fn a_correction_retracts_the_observation_with_shared_words() {
     let missing = ["The nginx block for staging is missing"];
     assert_eq!(corrected("no, staging has an nginx block", "Let me look."), missing);
     for answer in [
@@ -44,14 +44,15 @@ fn a_correction_names_what_it_corrects() {
 fn without_an_objection_or_shared_words_nothing_is_corrected() {
     assert!(corrected("Deploy nginx to staging", "Deployed.").is_empty());
     assert!(corrected("no, use another colour", "Changed.").is_empty());
-    // What was built is there, also if something said about it was wrong.
+    // Completed work stays recorded, even if a statement about it was wrong.
     assert!(corrected("look", "You're right. The discount of the cart was too small.").is_empty());
 }
 
-/// A turn that edits `cart.rs` after a prompt, with the assistant's words before the edit.
+/// The titles retracted by a turn that edits `cart.rs`, with a remark of the assistant before the
+/// edit.
 fn corrected_by_work<'t>(
     prompt: &'t str,
-    said: &'t str,
+    remark: &'t str,
     earlier: Vec<EarlierRow<'t>>,
 ) -> Vec<&'t str> {
     let edit = r#"{"file_path":"/p/cart.rs","old_string":"a","new_string":"b"}"#;
@@ -66,7 +67,7 @@ fn corrected_by_work<'t>(
         prompt,
         cwd: "/p",
         tools: vec![tool],
-        remarks: vec![RemarkView { kind: RemarkKind::Narration, tool_use_id: "e", text: said }],
+        remarks: vec![RemarkView { kind: RemarkKind::Narration, tool_use_id: "e", text: remark }],
         last_assistant_message: Some("Fixed the totals of the basket."),
         earlier,
         is_over: true,
@@ -103,7 +104,7 @@ fn a_fix_that_did_not_help_is_replaced_by_the_next_cause() {
 }
 
 #[test]
-fn a_diagnosis_is_replaced_by_the_fix_that_states_the_cause_anew() {
+fn a_fix_that_restates_the_cause_replaces_the_diagnosis() {
     let row = EarlierRow {
         narrative: "The root cause: the proxy of the basket has no route for prices.",
         ..row("discovery", "The proxy of the basket is incomplete")
@@ -135,30 +136,31 @@ fn a_diagnosis_is_replaced_by_the_fix_that_states_the_cause_anew() {
 }
 
 #[test]
-fn a_fix_that_the_assistant_finds_without_effect_is_withdrawn() {
+fn a_fix_reported_as_ineffective_is_retracted() {
     let title = "The problem was in the prompts of both examples";
     let earlier = || vec![row("bugfix", title)];
     let prompt = "As far as I know the examples are not on the server. Is that correct?";
-    let said = "You're absolutely correct! The examples are **not** deployed. The fixes I just made there \
-                **won't affect** the server.";
-    assert_eq!(corrected_by_work(prompt, said, earlier()), [title]);
+    let remark = "\
+        You're absolutely correct! The examples are **not** deployed. The fixes I just made there \
+        **won't affect** the server.";
+    assert_eq!(corrected_by_work(prompt, remark, earlier()), [title]);
     let other = "You're absolutely correct! The examples are **not** deployed.";
     assert!(corrected_by_work(prompt, other, earlier()).is_empty());
 }
 
 #[test]
-fn what_names_a_thing_that_does_not_exist_is_withdrawn() {
+fn an_observation_about_missing_code_is_retracted() {
     let facts = ["Searches `cart.label` and `cart.name`".to_owned()];
     let claims = EarlierRow { facts: &facts, ..row("feature", "Carts are found by more fields") };
-    let said = "The `cart.label` column doesn't exist in the database.";
+    let remark = "The `cart.label` column doesn't exist in the database.";
     let earlier = vec![claims, row("discovery", "Carts have a name"), row("change", "Newest")];
-    let found = corrected_by_work("Seems not to work?", said, earlier.clone());
+    let found = corrected_by_work("Seems not to work?", remark, earlier.clone());
     assert_eq!(found, ["Carts are found by more fields"]);
-    assert!(corrected_by_work("Add a label", said, earlier).is_empty());
+    assert!(corrected_by_work("Add a label", remark, earlier).is_empty());
 }
 
 #[test]
-fn reverted_work_is_withdrawn() {
+fn reverted_work_is_retracted() {
     let facts = ["Committed “read the cart in bulk”".to_owned()];
     let done = EarlierRow {
         facts: &facts,

@@ -1,4 +1,4 @@
-//! What the tools of a turn show: files changed and read, commands run, sources consulted.
+//! Evidence from the tools of a turn: files changed and read, commands run, sources consulted.
 
 use serde_json::Value;
 
@@ -6,59 +6,58 @@ use super::answer::Answer;
 use super::choices::Choice;
 use super::commands::{Commit, Purpose, Run};
 use super::files::{self, FileChange};
-use super::text::{add, clip, code, holds, one_line, relative, words};
+use super::text::{add, clip, code, contains_any, one_line, relative, words};
 use crate::turn_prompt::{ToolView, Turn};
 use claude_mem_capture::clients::patched_files;
 
 const LIST_MAX: usize = 30;
 const RUNS_MAX: usize = 400;
 
-/// Everything the tools show.
+/// All evidence of a turn.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
-    /// Changed files, each once, in the order first changed.
+    /// Changed files, without duplicates, ordered by their first change.
     pub(super) files: Vec<FileChange>,
-    /// Commands.
     pub(super) runs: Vec<Run>,
-    /// Paths of files read, as given.
+    /// Paths of files read, as passed to the tool.
     pub(super) read: Vec<String>,
-    /// What was searched for.
+    /// Search queries.
     pub(super) searches: Vec<String>,
-    /// Pages, agents and other services, each with what came of it.
+    /// Web pages, subagents and MCP tools, each with its result.
     pub(super) consulted: Vec<String>,
-    /// What the user was asked in the middle of the turn, and answered.
+    /// Questions put to the user during the turn, with the answers.
     pub(super) choices: Vec<Choice>,
-    /// Tasks on the assistant's own list that are not done.
+    /// Unfinished tasks from the assistant's to-do list.
     pub(super) unfinished: Vec<String>,
 }
 
-/// A command that failed, and passed after something was changed.
+/// A command that failed, then passed after a change.
 pub(super) struct Fix<'e> {
-    /// The first time it failed.
+    /// The first failing run.
     pub(super) before: &'e Run,
-    /// The first time it passed again.
+    /// The first passing run after it.
     pub(super) after: &'e Run,
-    /// What was edited between.
+    /// Files edited between the two runs.
     pub(super) files: Vec<&'e FileChange>,
-    /// What else was done between.
+    /// Other changes between the two runs.
     pub(super) effects: Vec<&'e str>,
 }
 
-/// A command that was refused, and the one that did the same.
+/// A command that did not start, and the command that replaced it.
 pub(super) struct Detour<'e> {
     pub(super) wrong: &'e Run,
-    /// The line that refused it.
+    /// The error line.
     pub(super) why: &'e str,
     pub(super) right: &'e Run,
 }
 
-/// How soon the right command follows.
+/// The replacement must follow within this number of tool uses.
 const DETOUR_TOOLS_MAX: usize = 3;
 
 const WORKS_MAX: usize = 4;
 
 impl Evidence {
-    /// Reads all tools of a turn.
+    /// Collects the evidence of all tools of a turn.
     pub(super) fn of(turn: &Turn<'_>) -> Self {
         let mut evidence = Self::default();
         for (at, view) in turn.tools.iter().enumerate() {
@@ -84,7 +83,7 @@ impl Evidence {
             tool if files::is_change(tool) => {
                 files::gather(&mut self.files, view, (input, output), (cwd, at));
             }
-            // A patch of several files; those of one file are recorded as an edit of it.
+            // Only for a patch of several files. A patch of one file is recorded as `Edit`.
             "apply_patch" => {
                 for (tool, input) in patched_files(text("command")) {
                     let view = ToolView { tool, ..view.clone() };
@@ -105,13 +104,17 @@ impl Evidence {
             "WebFetch" if !view.failed => {
                 let address = text("url").trim_start_matches("https://");
                 let result = output["result"].as_str().or(output.as_str()).unwrap_or_default();
-                add(&mut self.consulted, told(&code(&clip(address, 80)), result), LIST_MAX);
+                add(
+                    &mut self.consulted,
+                    source_with_finding(&code(&clip(address, 80)), result),
+                    LIST_MAX,
+                );
             }
             "Agent" | "Task" if output["status"] != "async_launched" => {
                 let task = clip(text("description"), 60);
                 add(
                     &mut self.consulted,
-                    told(&format!("Agent “{task}”"), &plain(output)),
+                    source_with_finding(&format!("Agent “{task}”"), &plain(output)),
                     LIST_MAX,
                 );
             }
@@ -126,14 +129,14 @@ impl Evidence {
 
     fn choices(&mut self, input: &Value, output: &Value) {
         let forms = [&output["questions"], &input["questions"]];
-        let asked = || forms.iter().filter_map(|form| form.as_array()).flatten();
+        let questions = || forms.iter().filter_map(|form| form.as_array()).flatten();
         for (question, answer) in output["answers"].as_object().into_iter().flatten() {
             let notes = output["annotations"][question]["notes"].as_str().unwrap_or_default();
             let answer = match answer.as_str().unwrap_or_default() {
                 "(notes only)" => notes,
                 answer => answer,
             };
-            let form = asked().find(|form| form["question"] == *question);
+            let form = questions().find(|form| form["question"] == *question);
             let header = form.and_then(|form| form["header"].as_str()).unwrap_or_default();
             let options = form.and_then(|form| form["options"].as_array());
             let label = |option: &Value| option["label"].as_str().unwrap_or_default().to_owned();
@@ -155,7 +158,7 @@ impl Evidence {
         }
     }
 
-    /// The list is written whole each time; the last one holds.
+    /// Each write contains the complete list, so the latest one replaces the earlier ones.
     fn todos(&mut self, input: &Value) {
         self.unfinished.clear();
         for todo in input["todos"].as_array().into_iter().flatten() {
@@ -169,7 +172,7 @@ impl Evidence {
         }
     }
 
-    /// Commands that failed, and passed after something was changed; each subject once.
+    /// Commands that failed, then passed after a change; at most one per check.
     pub(super) fn fixes(&self) -> Vec<Fix<'_>> {
         let mut found: Vec<Fix<'_>> = Vec::new();
         for (number, before) in self.runs.iter().enumerate() {
@@ -198,27 +201,27 @@ impl Evidence {
         found
     }
 
-    /// Checks that failed and were not seen to pass again; each as it failed last.
+    /// Checks that failed and did not pass again, each with its last failing run.
     pub(super) fn failures(&self) -> Vec<&Run> {
         let is_check = |run: &&Run| run.has_failed() && run.purpose >= Purpose::Build;
         let mut found: Vec<&Run> = Vec::new();
         for (number, run) in self.runs.iter().enumerate().filter(|(_, run)| is_check(run)) {
-            // Who commits after one test of many failed has seen the others.
+            // A commit after a failed selected test implies that the remaining tests passed.
             let commits = |later: &Run| run.is_part() && !later.commits.is_empty();
             let later = &self.runs[number + 1..];
             let is_settled = later.iter().any(|later| later.settles(run) || commits(later));
-            // A program that the shell puts together has no name.
+            // A program name that the shell substitutes is unknown.
             let is_named = !run.shown.starts_with(['$', '(']);
-            let says =
+            let has_error =
                 run.counts.is_some() || run.fault.as_ref().is_some_and(|fault| fault.weight > 1);
-            if !is_settled && says && is_named {
+            if !is_settled && has_error && is_named {
                 found.push(run);
             }
         }
         found
     }
 
-    /// The last passing run of each kind of test.
+    /// The last passing run of each test check.
     pub(super) fn passed(&self) -> Vec<&Run> {
         let mut found: Vec<&Run> = Vec::new();
         let is_green =
@@ -232,13 +235,13 @@ impl Evidence {
         found
     }
 
-    /// Commands that were refused, each with the one that did the same soon after, nothing being
-    /// edited or installed between.
+    /// Commands that did not start, each with a similar command that succeeded soon afterwards.
+    /// Excludes pairs with an edit or an installation in between.
     pub(super) fn detours(&self) -> Vec<Detour<'_>> {
         let mut found: Vec<Detour<'_>> = Vec::new();
         for (number, wrong) in self.runs.iter().enumerate() {
-            let is_telling = !wrong.is_plain_look && !is_one_off(wrong);
-            let Some(why) = wrong.refusal.as_deref().filter(|_| is_telling) else {
+            let is_significant = !wrong.is_plain_look && !is_one_off(wrong);
+            let Some(why) = wrong.refusal.as_deref().filter(|_| is_significant) else {
                 continue;
             };
             let is_near = |run: &&Run| run.at <= wrong.at + DETOUR_TOOLS_MAX;
@@ -260,7 +263,7 @@ impl Evidence {
         found
     }
 
-    /// Whether a file was edited or something installed between two tools.
+    /// Whether a file was edited or something installed between two tool uses.
     fn is_changed(&self, from: usize, to: usize) -> bool {
         let is_between = |at: &usize| (from + 1..to).contains(at);
         let installs = |run: &Run| run.effects.iter().any(|effect| effect.starts_with("Installed"));
@@ -268,8 +271,8 @@ impl Evidence {
             || self.runs.iter().any(|run| is_between(&run.at) && installs(run))
     }
 
-    /// How to test, build, run and reach things here: commands that went well, the broadest of each
-    /// program, the most telling first.
+    /// Commands that succeeded and show how to test, build, run and reach things in this project.
+    /// Keeps the broadest command of each program, the most significant first.
     pub(super) fn works_here(&self) -> Vec<String> {
         let is_worth = |run: &&Run| {
             !is_for_once(run)
@@ -304,12 +307,12 @@ impl Evidence {
         self.made_commits().map(|commit| commit.subject.as_str()).collect()
     }
 
-    /// Commits with their hash, in order.
+    /// Commits with their hashes, in order.
     pub(super) fn made_commits(&self) -> impl Iterator<Item = &Commit> {
         self.runs.iter().flat_map(|run| &run.commits)
     }
 
-    /// What commands changed, in order, each once.
+    /// Changes made by commands, in order, without duplicates.
     pub(super) fn effects(&self) -> Vec<String> {
         let mut effects = Vec::new();
         for effect in self.runs.iter().flat_map(|run| &run.effects) {
@@ -318,44 +321,43 @@ impl Evidence {
         effects
     }
 
-    /// Whether anything was changed.
     pub(super) fn has_work(&self) -> bool {
         let has_effect = |run: &Run| !run.effects.is_empty() || !run.commits.is_empty();
         !self.files.is_empty() || self.runs.iter().any(has_effect)
     }
 
-    /// Files that were read and not changed, as given.
+    /// Paths of files that were read but not changed, as passed to the tool.
     pub(super) fn only_read(&self) -> Vec<String> {
         let is_changed = |path: &String| self.files.iter().any(|file| file.path == *path);
         self.read.iter().filter(|path| !is_changed(path)).cloned().collect()
     }
 
-    /// Files that were read and not changed, as seen from the project.
+    /// Files that were read but not changed, relative to the project.
     pub(super) fn shown_read(&self, cwd: &str) -> Vec<String> {
         self.only_read().iter().map(|path| code(relative(path, cwd))).collect()
     }
 }
 
-/// A script given in the command itself, or in a temporary file: nobody runs it again.
+/// Whether the command is an inline script or a temporary file, which is not run again.
 fn is_one_off(run: &Run) -> bool {
-    // A text that is given as an argument is no script: `git commit -m "$(cat <<'EOF'`.
+    // A here-document used as an argument is not a script: `git commit -m "$(cat <<'EOF'`.
     let whole = run.whole.replace("$(cat <<", "");
-    // A run that only says more is no other way: `GIT_TRACE=1 git stash`.
+    // More verbose output does not make it a different command: `GIT_TRACE=1 git stash`.
     let is_trace = whole.split(' ').take_while(|word| word.contains('=')).any(|assignment| {
         let name = assignment.split('=').next().unwrap_or_default();
-        holds(name, "TRACE|DEBUG|VERBOSE|LOG")
+        contains_any(name, "TRACE|DEBUG|VERBOSE|LOG")
     });
-    is_trace || holds(&whole, "/tmp/|<<| -c \"| -c '| -e \"| -e '")
+    is_trace || contains_any(&whole, "/tmp/|<<| -c \"| -c '| -e \"| -e '")
 }
 
-/// It only asks whether a program is there, or makes something that nobody keeps.
+/// Whether the command only tests for a program, or produces a temporary result.
 fn is_for_once(run: &Run) -> bool {
     let place = format!("{} {}", run.whole, run.folder).replace('\\', "/").to_lowercase();
-    holds(&place, "/tmp/|/temp/|$tmp|$temp|scratch|command -v| --version")
+    contains_any(&place, "/tmp/|/temp/|$tmp|$temp|scratch|command -v| --version")
 }
 
-/// Whether two commands of one program have the same subcommand: `git commit` is not how to `git
-/// add`. The refused one may have none that exists.
+/// Whether two commands of one program have the same subcommand: `git commit` is not a replacement
+/// for `git add`. The subcommand of the failed command may not exist.
 fn is_same_task(wrong: &Run, why: &str, right: &Run) -> bool {
     let unknown =
         "unrecognized subcommand|unknown command|no such command|missing script|script not found";
@@ -367,16 +369,17 @@ fn is_same_task(wrong: &Run, why: &str, right: &Run) -> bool {
     match (&task(wrong)[..], &task(right)[..]) {
         ([one, ..], [other, ..]) if one != other => true,
         ([_, one, script, ..], [_, other, other_script, ..]) if one == other => {
-            one != "run" || script == other_script || holds(&why.to_lowercase(), unknown)
+            one != "run" || script == other_script || contains_any(&why.to_lowercase(), unknown)
         }
         ([_, one, ..], [_, other, ..]) if one != other && is_name(one) && is_name(other) => {
-            holds(&why.to_lowercase(), unknown)
+            contains_any(&why.to_lowercase(), unknown)
         }
         _ => true,
     }
 }
 
-/// Whether two commands do the same: they share two words and two of five.
+/// Whether two commands are similar: the second has two fifths of the first one's words, and at
+/// least two of them if the first has three or more.
 fn is_alike(wrong: &Run, right: &Run) -> bool {
     let (few, many) = (wrong.tokens(), right.tokens());
     let shared = few.iter().filter(|word| many.contains(word)).count();
@@ -384,7 +387,7 @@ fn is_alike(wrong: &Run, right: &Run) -> bool {
     shared >= needed && shared * 5 >= few.len() * 2
 }
 
-/// A command with its result and folder, or the way to another machine.
+/// A command with its result, and the folder or the remote machine it ran on.
 fn works(run: &Run) -> String {
     let place =
         if run.folder.is_empty() { String::new() } else { format!(" in {}", code(&run.folder)) };
@@ -400,28 +403,28 @@ fn parsed(json: &str) -> Value {
     serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.to_owned()))
 }
 
-/// Places for files that nobody keeps.
+/// Whether a path is in a folder for temporary files.
 fn is_scratch(path: &str) -> bool {
     let path = path.replace('\\', "/");
     ["/tmp/", "/private/tmp/", "/var/folders/"].iter().any(|dir| path.starts_with(dir))
-        || holds(&path, "/.claude/plans/|/AppData/Local/Temp/")
+        || contains_any(&path, "/.claude/plans/|/AppData/Local/Temp/")
 }
 
-/// The source, and what it said in a sentence.
-fn told(source: &str, text: &str) -> String {
-    let said = Answer::of(text);
-    let point = said.headline.or_else(|| said.points.first().cloned());
+/// The source, with the main sentence of its text.
+fn source_with_finding(source: &str, text: &str) -> String {
+    let answer = Answer::of(text);
+    let point = answer.headline.or_else(|| answer.points.first().cloned());
     point.map_or_else(|| source.to_owned(), |point| format!("{source}: {}", clip(&point, 160)))
 }
 
-/// `mcp__server__tool` and what came of it.
+/// Formats `mcp__server__tool` with its result.
 fn service(tool: &str, has_failed: bool, output: &Value) -> String {
     let mut parts = tool.splitn(3, "__").skip(1);
     let server = parts.next().unwrap_or_default().trim_start_matches("plugin_");
     let name = code(&format!("{server} {}", parts.next().unwrap_or_default()));
     let text = plain(output);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    // Headings, data and paths are how a service speaks; a sentence says something.
+    // Services often return headings, data and paths. Only a sentence is worth recording.
     let is_sentence = words(line) >= 4
         && line.ends_with(['.', '!', '。'])
         && !line.starts_with(['#', '{', '[', '<']);
@@ -432,7 +435,7 @@ fn service(tool: &str, has_failed: bool, output: &Value) -> String {
     }
 }
 
-/// The text of a result: of its content blocks, or itself.
+/// The text of a tool result: its content blocks if it has any, or else the result itself.
 fn plain(output: &Value) -> String {
     let blocks = output.get("content").unwrap_or(output);
     match blocks {

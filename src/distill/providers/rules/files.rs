@@ -1,4 +1,4 @@
-//! Files that were changed: by how much, and what in them.
+//! File changes of a turn: their size, and which definitions they touch.
 
 use serde_json::Value;
 
@@ -8,56 +8,55 @@ use crate::turn_prompt::ToolView;
 
 const NAMES_MAX: usize = 12;
 
-/// Where a definition is looked for in the whole file, which takes as long as the file is.
+/// Maximum number of hunks located in the original file. Each one scans the file from its start.
 const HUNKS_MAX: usize = 20;
 
-/// A line that changed is shown whole up to here.
+/// A changed line up to this length is shown in full.
 const LINE_CHARS_MAX: usize = 70;
 
-/// All that a turn did to one file.
+/// All changes of a turn to one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct FileChange {
-    /// As the tool was given it.
+    /// As passed to the tool.
     pub(super) path: String,
-    /// As seen from the project.
+    /// Relative to the project.
     pub(super) shown: String,
-    /// It was not there before.
+    /// The turn created the file.
     pub(super) is_new: bool,
-    /// Lines.
+    /// Number of lines.
     pub(super) added: usize,
-    /// Lines.
+    /// Number of lines.
     pub(super) removed: usize,
-    /// Defined now, and not before.
+    /// Definitions added.
     pub(super) gained: Vec<String>,
-    /// No longer defined.
+    /// Definitions removed.
     pub(super) lost: Vec<String>,
-    /// Changed inside.
+    /// Definitions with changes in their body.
     pub(super) touched: Vec<String>,
-    /// One name for another.
+    /// Old and new name.
     pub(super) renamed: Vec<(String, String)>,
-    /// Which tools of the turn changed it.
+    /// Positions of the tool uses that changed it.
     pub(super) at: Vec<usize>,
-    /// The only line changed, before and after.
+    /// The only changed line, before and after.
     line: Option<(String, String)>,
 }
 
-/// What a file is, by its name.
+/// The kind of a file, determined by its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     /// Code that is not a test.
     Source,
-    /// Tests.
     Test,
     /// Prose, configuration, data.
     Other,
 }
 
-/// Whether a tool of this name changes the file it names.
+/// Whether a tool of this name changes the file in its input.
 pub(super) fn is_change(tool: &str) -> bool {
     matches!(tool, "Edit" | "MultiEdit" | "Write" | "NotebookEdit")
 }
 
-/// The path in a tool's input.
+/// The path in the input of a tool.
 pub(super) fn path(input: &Value) -> Option<&str> {
     let keys = ["file_path", "notebook_path", "path"];
     keys.iter()
@@ -66,7 +65,7 @@ pub(super) fn path(input: &Value) -> Option<&str> {
         .filter(|path| !path.is_empty())
 }
 
-/// Adds one change to those of the turn.
+/// Merges one change into the changes of the turn.
 pub(super) fn gather(
     files: &mut Vec<FileChange>,
     view: &ToolView<'_>,
@@ -97,20 +96,20 @@ pub(super) fn gather(
     }
 }
 
-/// A path with the separator of everybody else, if it is one of Windows.
+/// Replaces backslashes in a Windows path with slashes.
 fn slashed(path: &str) -> String {
     let is_windows = path.contains('\\') && !path.starts_with('/');
     if is_windows { path.replace('\\', "/") } else { path.to_owned() }
 }
 
-/// Neighbouring lines of a change, with a first character of `+`, `-` or space.
+/// Consecutive lines of a change, each prefixed with `+`, `-` or a space.
 struct Hunk<'v> {
     start: usize,
     lines: Vec<(char, &'v str)>,
 }
 
 impl Hunk<'_> {
-    /// The line before and after, if only one changed.
+    /// The old and the new line, if only one line changed.
     fn single(&self) -> Option<(String, String)> {
         let of =
             |sign| self.lines.iter().filter(move |(s, _)| *s == sign).map(|(_, line)| line.trim());
@@ -124,7 +123,7 @@ impl Hunk<'_> {
     }
 }
 
-/// What changed: as the client reports it, else from the strings of the input.
+/// The hunks reported by the client, or else computed from the strings in the input.
 fn hunks<'v>(input: &'v Value, output: &'v Value) -> Vec<Hunk<'v>> {
     let reported: Vec<Hunk<'v>> = items(&output["structuredPatch"])
         .map(|hunk| Hunk {
@@ -153,7 +152,7 @@ fn requested(edit: &Value) -> Hunk<'_> {
     let old: Vec<&str> = text("old_string").lines().collect();
     let new = ["new_string", "content", "new_source"].map(text).into_iter().find(|t| !t.is_empty());
     let new: Vec<&str> = new.unwrap_or_default().lines().collect();
-    // The input repeats the lines around a change, to say where it is.
+    // The input repeats unchanged lines as context.
     let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
     let (around, old) = old.split_at(same);
     let new = &new[same..];
@@ -206,8 +205,8 @@ impl FileChange {
         }
     }
 
-    /// Finds the definitions inside which lines changed: in the file as it was, if it is there,
-    /// else among the lines around the change.
+    /// Finds the definitions that contain the changed lines, in the context lines of the change, or
+    /// else in the original file.
     fn find_surroundings(&mut self, hunks: &[Hunk<'_>], original: &str) {
         let extension = names::extension(&self.path);
         for hunk in hunks.iter().take(HUNKS_MAX) {
@@ -232,7 +231,7 @@ impl FileChange {
         }
     }
 
-    /// What it is, by its name.
+    /// Classifies the file by its path.
     pub(super) fn class(&self) -> Class {
         let path = self.shown.to_lowercase();
         let name = path.rsplit('/').next().unwrap_or_default();
@@ -276,12 +275,12 @@ impl FileChange {
         }
     }
 
-    /// Its name without the directories.
+    /// The file name without its directory.
     pub(super) fn name(&self) -> &str {
         self.shown.rsplit('/').next().unwrap_or_default()
     }
 
-    /// What happened to it, as one statement.
+    /// Describes the change in one sentence.
     pub(super) fn fact(&self) -> String {
         let path = code(&self.shown);
         if self.is_new {
@@ -315,7 +314,7 @@ impl FileChange {
         if parts.is_empty() { sizes } else { format!("{sizes}: {}", parts.join("; ")) }
     }
 
-    /// What was defined, renamed or changed in it, for a title.
+    /// The definitions that were added, renamed or changed, for a title.
     pub(super) fn subject(&self) -> Option<String> {
         let names = if self.gained.is_empty() { &self.touched } else { &self.gained };
         (!names.is_empty()).then(|| named(&names[..names.len().min(2)]))

@@ -1,4 +1,4 @@
-//! Hostile turns: any JSON, any text, any size.
+//! Property tests with arbitrary JSON, text and sizes.
 
 use claude_mem_projections::xml::{Verdict, read_reply};
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ fn tool_names() -> impl Strategy<Value = String> {
     prop::sample::select([known.as_slice(), more.as_slice()].concat()).prop_map(str::to_owned)
 }
 
-/// Values of any shape under the keys that are looked at.
+/// JSON values of any shape under the keys that the rules read.
 fn odd_json() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -56,7 +56,7 @@ fn odd_json() -> impl Strategy<Value = String> {
     prop_oneof![4 => value.prop_map(|value| value.to_string()), 1 => odd_text()]
 }
 
-/// Text made of the marks that the rules look for, and of anything.
+/// Text that mixes the phrases the rules look for with arbitrary characters.
 fn odd_text() -> impl Strategy<Value = String> {
     let marks = [
         "`",
@@ -114,9 +114,13 @@ fn odd_text() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 500,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
-    /// Whatever the tools hold, there is a reply, it can be read, and it is the same again.
+    /// Any turn gets a valid reply, and the same turn gets the same reply.
     #[test]
     fn odd_turns_are_answered(
         prompt in odd_text(),
@@ -127,7 +131,14 @@ proptest! {
         let tools = tools.into_iter().map(|(name, input, output, failed)| Tool {
             name, input, output, failed, agent: None,
         });
-        let turn = Recorded { cwd: "/p".into(), prompt, tools: tools.collect(), is_over, is_interrupted: is_over && answer.is_none(), answer };
+        let turn = Recorded {
+            cwd: "/p".into(),
+            prompt,
+            tools: tools.collect(),
+            is_over,
+            is_interrupted: is_over && answer.is_none(),
+            answer,
+        };
         let reply = turn.extract();
         let read = read_reply(&reply, &Mode::code().kinds());
         prop_assert_ne!(read.verdict, Verdict::Unreadable, "{}", reply);
@@ -135,24 +146,29 @@ proptest! {
         prop_assert!(read.observations.len() <= 5 && reply.len() < 64_000);
         for observation in &read.observations {
             let title = observation.title.as_deref().unwrap_or_default();
-            prop_assert!((1..=text::TITLE_CHARS_MAX + 2).contains(&title.chars().count()), "{}", title);
+            let chars = title.chars().count();
+            prop_assert!((1..=text::TITLE_CHARS_MAX + 2).contains(&chars), "{}", title);
         }
         prop_assert_eq!(reply, turn.extract());
     }
 }
 
-/// A turn of many large tools is answered briefly.
 #[test]
 fn a_huge_turn_has_a_short_reply() {
     let words = "error: it failed because of x instead of y. ".repeat(2_000);
     let tool = |number: usize| {
+        let input = serde_json::json!({
+            "command": format!("make t{number}; {words}"),
+            "file_path": format!("/p/{number}.rs"),
+            "content": words,
+        });
         Tool {
-        name: if number.is_multiple_of(2) { "Bash" } else { "Write" }.to_owned(),
-        input: serde_json::json!({"command": format!("make t{number}; {words}"), "file_path": format!("/p/{number}.rs"), "content": words}).to_string(),
-        output: serde_json::json!({"stdout": words}).to_string(),
-        failed: number.is_multiple_of(4),
-        agent: None,
-    }
+            name: if number.is_multiple_of(2) { "Bash" } else { "Write" }.to_owned(),
+            input: input.to_string(),
+            output: serde_json::json!({"stdout": words}).to_string(),
+            failed: number.is_multiple_of(4),
+            agent: None,
+        }
     };
     let turn = Recorded {
         cwd: "/p".into(),

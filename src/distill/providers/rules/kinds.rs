@@ -1,28 +1,27 @@
-//! The type of an observation, by votes of the evidence.
+//! Determines the type of an observation by scoring the evidence.
 
 use super::files::Class;
 use super::parsed_turn::ParsedTurn;
-use super::text::{holds, is_among, padded};
+use super::text::{contains_any, is_among, padded};
 use claude_mem_memory::modes::Mode;
 
-/// A type of observation, as the mode `code` has them.
+/// The observation types of the mode `code`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It was wrong and works now.
+    /// Something broken works now.
     Bugfix,
-    /// It can be done now.
+    /// A new capability.
     Feature,
-    /// It is built differently.
+    /// Same behaviour, different structure.
     Refactor,
-    /// Anything else that was changed.
+    /// Any other change.
     Change,
-    /// How something is.
+    /// A fact about the code or its environment.
     Discovery,
-    /// A choice.
     Decision,
-    /// A weakness.
+    /// A security weakness.
     SecurityAlert,
-    /// What the user wants to hold.
+    /// A lasting instruction from the user.
     Rule,
 }
 
@@ -40,7 +39,7 @@ impl Kind {
         }
     }
 
-    /// The nearest type the mode knows.
+    /// The closest type that the mode defines.
     pub(super) fn within(self, mode: &Mode) -> &str {
         let known = |id: &str| mode.types.iter().find(|word| word.id == id);
         let other = if self == Self::Rule { "decision" } else { "change" };
@@ -49,7 +48,7 @@ impl Kind {
     }
 }
 
-/// Verbs, in the forms in which tasks and results begin.
+/// Verbs in the forms that start requests and results.
 const VERBS: &[(Kind, &str)] = &[
     (
         Kind::Bugfix,
@@ -77,14 +76,16 @@ const VERBS: &[(Kind, &str)] = &[
     ),
 ];
 
-/// Say that something is wrong, wherever they stand.
-const FAULTS: &str = "bug|broken|crash|fails|failing|doesn't work|not working|regression|wrong|fehler|kaputt|\
+/// Words that report a fault, anywhere in a text.
+const FAULTS: &str = "\
+    bug|broken|crash|fails|failing|doesn't work|not working|regression|wrong|\
+    fehler|kaputt|\
     erreur|バグ|修正|修复|错误|버그";
 
-/// Say that something was mended, in languages that put the verb last.
+/// Words for a fix in languages where the verb comes last.
 const FIXED: &str = "修正|修复|直し|수정";
 
-/// Decides what kind of work was done, from what was asked, what was said and what was changed.
+/// Determines the type of the work from the request, the last message and the changes.
 pub(super) fn of_work(parsed: &ParsedTurn<'_>) -> Kind {
     let (evidence, request) = (&parsed.evidence, parsed.prompt.request.as_str());
     let headline = parsed.answer.headline.as_deref().unwrap_or_default();
@@ -100,11 +101,11 @@ pub(super) fn of_work(parsed: &ParsedTurn<'_>) -> Kind {
     vote(of_verb(&parsed.answer.opening).or_else(|| of_verb(headline)), 3);
     vote(of_verb(request), 3);
     let lower = format!("{request} ").to_lowercase();
-    let is_fault = holds(&lower, FAULTS) || holds(headline, FIXED);
+    let is_fault = contains_any(&lower, FAULTS) || contains_any(headline, FIXED);
     vote(is_fault.then_some(Kind::Bugfix), 2);
     let names_cause = parsed.answer.statements.iter().any(|statement| {
         let lower = statement.text.to_lowercase();
-        holds(&lower, "root cause|the bug was|the problem was|the issue was")
+        contains_any(&lower, "root cause|the bug was|the problem was|the issue was")
             || lower.starts_with("problem:")
             || lower.starts_with("fix:")
     });
@@ -133,7 +134,7 @@ pub(super) fn of_work(parsed: &ParsedTurn<'_>) -> Kind {
     best.0
 }
 
-/// The kind that the first words of a text name.
+/// The type named by the first words of a text.
 pub(super) fn of_verb(text: &str) -> Option<Kind> {
     let lower = text.to_lowercase();
     let mut words =
@@ -143,7 +144,7 @@ pub(super) fn of_verb(text: &str) -> Option<Kind> {
     })
 }
 
-/// The kind that `fix(cart): …` names.
+/// The type named by a prefix such as `fix(cart): …`.
 pub(super) fn of_prefix(subject: &str) -> Option<Kind> {
     let (prefix, _) = subject.split_once(": ")?;
     let word = prefix.split(['(', '!']).next()?;
@@ -156,17 +157,18 @@ pub(super) fn of_prefix(subject: &str) -> Option<Kind> {
     }
 }
 
-/// Whether a finding is about a weakness.
+/// A finding is a security alert or a discovery.
 pub(super) fn of_finding(text: &str) -> Kind {
     let lower = text.to_lowercase();
     let marks = "vulnerab|cve-|sql injection|xss|csrf|path traversal|remote code execution";
-    // A review that finds nothing names what it looked for.
-    let is_denied = holds(
+    // A review without findings still names the weaknesses it searched for.
+    let is_denied = contains_any(
         &padded(&lower),
-        " no vulnerabilities | no vulnerability | no new vulnerabilities | no new vulnerability | no concrete | no security | \
-         no exploitable | no findings | nothing to flag | not vulnerable | does not introduce | doesn't introduce ",
+        " no vulnerabilities | no vulnerability | no new vulnerabilities | \
+         no new vulnerability | no concrete | no security | no exploitable | no findings | \
+         nothing to flag | not vulnerable | does not introduce | doesn't introduce ",
     );
-    if holds(&lower, marks) && !is_denied { Kind::SecurityAlert } else { Kind::Discovery }
+    if contains_any(&lower, marks) && !is_denied { Kind::SecurityAlert } else { Kind::Discovery }
 }
 
 #[cfg(test)]
@@ -174,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_review_without_findings_is_no_alert() {
+    fn a_review_without_findings_is_not_an_alert() {
         assert_eq!(of_finding("The cart allows SQL injection."), Kind::SecurityAlert);
         assert_eq!(of_finding("Read the cart. No new vulnerabilities."), Kind::Discovery);
         assert_eq!(of_finding("The change does not introduce an XSS."), Kind::Discovery);

@@ -1,4 +1,4 @@
-//! Reads Markdown as plain text: headings, paragraphs, list items and table rows.
+//! Converts Markdown to plain text blocks: headings, paragraphs, list items and table rows.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
@@ -7,29 +7,29 @@ use super::text::{alternatives, code, one_line};
 /// Longer messages are truncated.
 const MESSAGE_BYTES_MAX: usize = 65_536;
 
-/// A code block up to this long belongs to the sentence that announces it.
+/// A code block up to this size is joined with the sentence that announces it.
 const CODE_LINES_MAX: usize = 3;
 const CODE_CHARS_MAX: usize = 300;
 
 /// A shorter line that ends with a colon is a heading.
 const LABEL_CHARS_MAX: usize = 60;
 
-/// Items nested deeper are part of the item around them. A bound, so that reading takes linear
-/// time.
+/// Items nested deeper are merged into the item around them. The limit keeps parsing linear.
 const DEPTH_MAX: usize = 3;
 
-/// A piece of a message, without emphasis and addresses of links.
+/// A block of a message, without emphasis and link URLs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Block {
-    /// Also a short paragraph that ends with a colon.
+    /// Includes a short paragraph that ends with a colon.
     Heading(String),
-    /// A paragraph that is bold from start to end: a heading, or an emphasized statement.
+    /// A paragraph that is entirely bold: a heading, or an emphasized statement.
     BoldLine(String),
-    /// Lines stay separate.
+    /// Line breaks are kept.
     Paragraph(String),
-    /// A paragraph that begins with a bold label: `**2. Tooltip** stays`. One of several findings.
+    /// A paragraph that starts with a bold label, such as `**2. Tooltip** stays`: one of several
+    /// findings.
     Labelled(String),
-    /// A row of a table: `header: value; header: value`.
+    /// A table row, as `header: value; header: value`.
     Row(String),
     Item {
         text: String,
@@ -61,13 +61,13 @@ struct Reader {
     text: String,
     /// Text of the current code block.
     code: Option<String>,
-    /// Open list items, from the outside.
+    /// Open list items, outermost first.
     items: Vec<Item>,
-    /// Items that are too deep to be in `items`.
+    /// Number of open items beyond `DEPTH_MAX`.
     deeper: usize,
     table: Table,
     bold: Bold,
-    /// The last block ends with a colon and nothing came after it.
+    /// The last block ends with a colon, and no block follows it yet.
     announces: bool,
 }
 
@@ -84,13 +84,13 @@ struct Table {
     row: Vec<String>,
 }
 
-/// Whether a paragraph is all bold.
+/// Tracks whether a paragraph is entirely bold.
 #[derive(Default)]
 struct Bold {
     depth: usize,
     is_strong: bool,
     has_plain: bool,
-    /// The bold text came first.
+    /// The paragraph starts with the bold text.
     is_first: bool,
 }
 
@@ -177,7 +177,7 @@ impl Reader {
         }
     }
 
-    /// The text read so far, without pictures before it.
+    /// Takes the text collected so far, without leading emoji.
     fn take_text(&mut self) -> String {
         let text = std::mem::take(&mut self.text).replace("~~", "");
         let is_picture =
@@ -200,7 +200,7 @@ impl Reader {
         }
     }
 
-    /// Text of a list item goes to its item.
+    /// Moves the collected text into the current list item.
     fn end_item_text(&mut self) {
         if !self.items.is_empty() {
             let text = one_line(&self.take_text());
@@ -223,7 +223,7 @@ impl Reader {
             parent.children.push(item.text_with_children());
             return;
         }
-        // `- Backend:` is a label for the items below it.
+        // `- Backend:` labels the items below it.
         if item.text.ends_with(':') && !item.children.is_empty() {
             for child in &item.children {
                 let text = format!("{} {child}", item.text);
@@ -242,7 +242,7 @@ impl Reader {
             return;
         }
         let text = self.take_text();
-        // Bullets that Markdown does not know.
+        // Bullets that are not Markdown.
         let is_bullet = |line: &str| line.starts_with(['•', '–', '◦']);
         if text.lines().skip(1).any(is_bullet) {
             for line in text.lines() {
@@ -264,7 +264,7 @@ impl Reader {
         });
     }
 
-    /// `Run this:` and a short code block are one statement. Other code is left out.
+    /// Joins `Run this:` and a short code block into one statement. Drops other code.
     fn end_code(&mut self) {
         let text = self.code.take().unwrap_or_default();
         let lines: Vec<&str> =
@@ -319,10 +319,10 @@ impl Table {
     }
 }
 
-/// Words with a full stop inside a sentence.
+/// Abbreviations whose full stop does not end a sentence.
 const ABBREVIATIONS: &str = "e.g.|i.e.|vs.|etc.|z.B.|approx.|cf.|No.|bzw.|т.е.|т.к.";
 
-/// The sentences of a text. The end of a line ends a sentence, too.
+/// Splits a text into sentences. The end of a line ends a sentence, too.
 pub(super) fn sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -380,17 +380,22 @@ mod tests {
 
     #[test]
     fn marks_are_removed_and_long_code_is_left_out() {
-        let message = "✅ **Done.** See [the docs](http://x/y_z) and `a**b`.\n\n```rust\nfn x() {}\n- no\n```\n\
-                       ## Next steps\n1. First\n   goes on\n2. Second\n   - nested\n\n\
-                       **Files:**\n- [x] one\n- Group:\n  - inner `x`\n  - other\n---\nEnd *here*";
-        let expected = "Done. See the docs and `a**b`.\n# Next steps\n- First goes on\n- Second: nested\n# Files:\n\
-                        - (true) one\n- Group: inner `x`\n- Group: other\nEnd here";
+        let message = "\
+            ✅ **Done.** See [the docs](http://x/y_z) and `a**b`.\n\n```rust\nfn x() {}\n\
+            - no\n```\n## Next steps\n1. First\n   goes on\n2. Second\n   - nested\n\n\
+            **Files:**\n- [x] one\n- Group:\n  - inner `x`\n  - other\n---\nEnd *here*";
+        let expected = "\
+            Done. See the docs and `a**b`.\n# Next steps\n- First goes on\n\
+            - Second: nested\n# Files:\n- (true) one\n- Group: inner `x`\n- Group: other\n\
+            End here";
         assert_eq!(shown(message), expected);
     }
 
     #[test]
     fn a_table_row_is_an_item() {
-        let message = "| # | Finding | Fix |\n|---|---|---|\n| 1 | cart rounds twice | `round` once |\n| 2 | | none |\n";
+        let message = "\
+            | # | Finding | Fix |\n|---|---|---|\n| 1 | cart rounds twice | `round` once |\n\
+            | 2 | | none |\n";
         assert_eq!(
             shown(message),
             "| 1; Finding: cart rounds twice; Fix: `round` once\n| 2; Fix: none"
@@ -399,16 +404,18 @@ mod tests {
 
     #[test]
     fn short_code_belongs_to_the_sentence_before_it() {
-        let message = "Run this:\n```sh\nmake up\n\nmake seed\n```\nThe whole file:\n```\n1\n2\n3\n4\n```\n\
-                       - Then log in with:\n  ```\n  shop login\n  ```\n\nNo colon.\n```\nx\n```";
+        let message = "\
+            Run this:\n```sh\nmake up\n\nmake seed\n```\nThe whole file:\n```\n1\n2\n3\n4\n\
+            ```\n- Then log in with:\n  ```\n  shop login\n  ```\n\nNo colon.\n```\nx\n```";
         assert_eq!(
             shown(message),
-            "Run this: `make up`, `make seed`\n# The whole file:\n- Then log in with: `shop login`\nNo colon."
+            "Run this: `make up`, `make seed`\n# The whole file:\n\
+             - Then log in with: `shop login`\nNo colon."
         );
     }
 
     #[test]
-    fn a_bold_line_alone_is_told_from_bold_words() {
+    fn a_bold_line_differs_from_bold_words() {
         assert_eq!(
             shown("**Allow a second cart**\n\n**Note** the limit\n\n• one\n• two"),
             "** Allow a second cart\n+ Note the limit\n- one\n- two"
@@ -416,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_end_where_they_do() {
+    fn text_is_split_into_sentences() {
         let text =
             "Use e.g. `a. b` in v1.2 of main.rs. Then? (It works.) これは文です。次。 rest\nline";
         let expected = [
@@ -442,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_text_does_no_harm() {
+    fn hostile_text_does_not_panic() {
         let nested = format!("{}x\n\n{}", "- ".repeat(20_000), "\n".repeat(20_000));
         for text in [
             "```", "[](", "](x)", "**", "- ", "-", "1.", "# ", "|", "`", "*", "**a", "[x](",

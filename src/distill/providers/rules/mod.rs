@@ -1,12 +1,11 @@
-//! The provider `extract`: observations and summaries by rules, without a model and without a
-//! network.
+//! The provider `extract`: writes observations and summaries with rules, without a model or network
+//! access.
 //!
-//! It reads the turn itself: the prompt, what the tools changed, what failed and passed again, what
-//! the assistant said. It replies in the format of the other providers, so that its replies are
-//! recorded, folded and replayed like theirs. The same turn always gives the same reply.
+//! It reads the prompt, the changes made by tools, failures and later passes, and the assistant's
+//! messages. Its replies have the format of the other providers, so they are recorded, folded and
+//! replayed in the same way. The same turn always gives the same reply.
 
 mod answer;
-mod begun;
 mod checks;
 mod choices;
 mod command_rows;
@@ -16,6 +15,7 @@ mod evidence;
 mod files;
 #[cfg(test)]
 mod hostile_tests;
+mod interrupted;
 mod kinds;
 mod markdown;
 mod names;
@@ -47,17 +47,17 @@ use claude_mem_core::settings::Verbosity;
 use claude_mem_memory::modes::Mode;
 use parsed_turn::ParsedTurn;
 
-/// Recorded in place of a model's name. The number rises with changes of the rules.
+/// Recorded as the model name. Increase the number when the rules change.
 pub const MODEL: &str = "extract-5";
 
-/// Replies to a turn that is over: observations and a summary.
+/// Writes the observations and the summary of a completed turn.
 pub fn extract(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> String {
     if !turn.is_over {
-        return reply::render(&[], &[], None, false); // a piece of a turn misleads: the rest undoes it
+        return reply::render(&[], &[], None, false); // a later part may contradict this one
     }
     let parsed = ParsedTurn::of(turn);
     let mut observations = observations::of(&parsed, mode, verbosity);
-    // Do not repeat what the session remembers already.
+    // Skip observations that the session already has.
     let digest = turn.digest.unwrap_or_default();
     observations.retain(|observation| !digest.contains(&observation.title));
     let summary = summary::of(&parsed);
@@ -74,14 +74,14 @@ pub fn extract(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> String {
     reply::render(&observations, &withdrawn, summary.as_ref(), true)
 }
 
-/// The summary of a turn in which something was done, for a model that forgot it.
+/// The summary of a turn that changed something, for a model reply without one.
 pub fn summary_of_work(turn: &Turn<'_>) -> Option<String> {
     let parsed = ParsedTurn::of(turn);
     let summary = summary::of(&parsed).filter(|_| parsed.evidence.has_work())?;
     Some(reply::render(&[], &[], Some(&summary), true))
 }
 
-/// The reply as a response of a provider, free of charge.
+/// Wraps the reply in a provider response without cost.
 pub fn respond(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> Response {
     Response {
         text: extract(turn, mode, verbosity),

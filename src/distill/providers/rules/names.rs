@@ -1,20 +1,23 @@
-//! Names of what a line of a file defines: functions, types, headings, sections.
+//! Finds the name that a line of a file defines: a function, type, heading or section.
 
 use super::text::is_among;
 
-/// Stand before the word that says what is defined.
-const MODIFIERS: &str = "pub|export|default|async|static|public|private|protected|abstract|final|unsafe|declare|\
+/// Modifiers before the keyword of a definition.
+const MODIFIERS: &str = "\
+    pub|export|default|async|static|public|private|protected|abstract|final|unsafe|declare|\
     override|suspend|inline|open|data|sealed|internal|virtual|partial|extern|\"C\"|const|\
     constexpr|readonly|local";
 
-/// Say what is defined.
-const KEYWORDS: &str = "fn|def|class|struct|enum|trait|interface|func|function|fun|module|type|record|protocol|\
+/// Keywords of definitions.
+const KEYWORDS: &str = "\
+    fn|def|class|struct|enum|trait|interface|func|function|fun|module|type|record|protocol|\
     object|namespace|defmodule|defp|union|actor";
 
-const CODE: &str = "rs|py|js|jsx|ts|tsx|mjs|cjs|vue|svelte|go|java|kt|kts|cs|swift|rb|php|scala|ex|exs|c|cc|\
-    cpp|h|hpp|m|dart|zig|lua|pyi";
+const CODE: &str = "\
+    rs|py|js|jsx|ts|tsx|mjs|cjs|vue|svelte|go|java|kt|kts|cs|swift|rb|php|scala|ex|exs|c|cc|cpp|\
+    h|hpp|m|dart|zig|lua|pyi";
 
-/// What a line of a file with this extension defines, if it does.
+/// The name that a line defines, by the syntax of the file extension.
 pub(super) fn defined(line: &str, extension: &str) -> Option<String> {
     let text = line.trim();
     if text.is_empty() || text.len() > 400 {
@@ -62,7 +65,7 @@ fn first_word(text: &str) -> (&str, &str) {
 }
 
 fn named(after: &str, keyword: &str) -> Option<String> {
-    // `func (c *Cart) Total(` in Go: the receiver is not the name.
+    // In Go, `func (c *Cart) Total(` has a receiver before the name.
     let after = match after.strip_prefix('(') {
         Some(receiver) if keyword == "func" => receiver.split_once(')')?.1.trim_start(),
         _ => after,
@@ -83,7 +86,7 @@ fn named(after: &str, keyword: &str) -> Option<String> {
     (is_definition && name != "tests").then(|| name.to_owned())
 }
 
-/// `const total = (items) =>`: a function by another word.
+/// Matches a function expression: `const total = (items) =>`.
 fn arrow(after: &str) -> Option<String> {
     let name = identifier(after)?;
     let value = after[name.len()..].split_once('=')?.1;

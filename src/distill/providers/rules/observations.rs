@@ -1,17 +1,17 @@
-//! The observations of a turn, the most useful first.
+//! Builds the observations of a turn, the most useful first.
 
-use super::begun;
 use super::choices::{Choice, choice_clause, last_question_of, without_option_name};
 use super::command_rows;
 use super::commands::Purpose;
 use super::corrections;
 use super::evidence::Fix;
 use super::files::{Class, FileChange};
+use super::interrupted;
 use super::kinds::{self, Kind};
 use super::parsed_turn::ParsedTurn;
 use super::reply::Observation;
 use super::text::{
-    TITLE_CHARS_MAX, add, clip, code, holds, listing, padded, sentence_case, title, words,
+    TITLE_CHARS_MAX, add, clip, code, contains_any, listing, padded, sentence_case, title, words,
 };
 use super::titles;
 use super::user_rules;
@@ -23,22 +23,22 @@ const FACT_CHARS_MAX: usize = 320;
 const SUBTITLE_CHARS_MAX: usize = 200;
 const FILES_MAX: usize = 30;
 
-/// A shorter answer is no finding.
+/// A shorter answer is not a finding.
 const FINDING_CHARS_MIN: usize = 100;
 
-/// A shorter answer to a question for which nothing was looked up is no finding.
+/// A shorter answer without any lookup is not a finding.
 const CHAT_CHARS_MIN: usize = 400;
 
-/// A shorter sentence about what the user chose does not say it without the question.
+/// A shorter sentence about the user's choice is unclear without the question.
 const ECHO_WORDS_MIN: usize = 7;
 
-/// Makes the observations of a turn under a mode.
+/// Builds the observations of a turn with the types of a mode.
 pub(super) fn of(parsed: &ParsedTurn<'_>, mode: &Mode, verbosity: Verbosity) -> Vec<Observation> {
     let mut found: Vec<(Kind, Observation)> = Vec::new();
     let mut fixes = Vec::new();
     if parsed.evidence.has_work() {
         let kind = kinds::of_work(parsed);
-        let work = begun::work(parsed).unwrap_or_else(|| work(parsed, kind));
+        let work = interrupted::work(parsed).unwrap_or_else(|| work(parsed, kind));
         found.push((kind, work));
         fixes.extend(fixes_on_the_way(parsed, kind).map(|fix| (Kind::Bugfix, fix)));
     } else if let Some(finding) = finding(parsed, verbosity) {
@@ -73,7 +73,7 @@ pub(super) fn of(parsed: &ParsedTurn<'_>, mode: &Mode, verbosity: Verbosity) -> 
     kept
 }
 
-/// The one observation about what was changed.
+/// The observation about the changes of the turn.
 fn work(parsed: &ParsedTurn<'_>, kind: Kind) -> Observation {
     let evidence = &parsed.evidence;
     let mut facts = Vec::new();
@@ -106,10 +106,10 @@ fn work(parsed: &ParsedTurn<'_>, kind: Kind) -> Observation {
     left_to_do(&mut facts, parsed);
     let title = titles::of_work(parsed);
     let narrative = narrative(parsed);
-    let is_told = |text: &&String| {
+    let is_covered = |text: &&String| {
         narrative.contains(text.as_str()) || facts.contains(text) || same(text, &title)
     };
-    let cause = parsed.answer.learned.iter().find(|text| !is_told(text));
+    let cause = parsed.answer.learned.iter().find(|text| !is_covered(text));
     Observation {
         subtitle: subtitle(parsed, cause.map(String::as_str), &title),
         narrative,
@@ -122,13 +122,13 @@ fn work(parsed: &ParsedTurn<'_>, kind: Kind) -> Observation {
     }
 }
 
-/// What the user says against something remembered, for a turn that leaves nothing else.
+/// The user's objection to an earlier observation, for a turn without other observations.
 pub(super) fn objection(parsed: &ParsedTurn<'_>, mode: &Mode) -> Option<Observation> {
-    let said = corrections::objection(parsed)?;
-    let title = title(said);
+    let text = corrections::objection(parsed)?;
+    let title = title(text);
     Some(Observation {
         kind: Kind::Discovery.within(mode).to_owned(),
-        narrative: if same(&title, said) { String::new() } else { clip(said, 600) },
+        narrative: if same(&title, text) { String::new() } else { clip(text, 600) },
         title,
         subtitle: "Corrected by the user".to_owned(),
         concepts: vec!["gotcha".to_owned()],
@@ -136,8 +136,8 @@ pub(super) fn objection(parsed: &ParsedTurn<'_>, mode: &Mode) -> Option<Observat
     })
 }
 
-/// Statements about the changed files: in the assistant's words where it named the file, else from
-/// the difference. Then what else it listed.
+/// Facts about the changed files: the assistant's sentence about a file, or else a description of
+/// the diff. The assistant's other list items follow.
 pub(super) fn file_facts(parsed: &ParsedTurn<'_>) -> Vec<String> {
     let mut files: Vec<&FileChange> = parsed.evidence.files.iter().collect();
     files.sort_by_key(|file| match file.class() {
@@ -146,14 +146,16 @@ pub(super) fn file_facts(parsed: &ParsedTurn<'_>) -> Vec<String> {
         Class::Test => 2,
     });
     let points = &parsed.answer.points;
-    let is_told = |file: &&FileChange| points.iter().any(|point| point.contains(file.name()));
+    let is_covered = |file: &&FileChange| points.iter().any(|point| point.contains(file.name()));
     let mut facts: Vec<String> = points.iter().take(8).cloned().collect();
     let room = 6_usize.saturating_sub(facts.len()).max(2);
-    facts.extend(files.into_iter().filter(|file| !is_told(file)).take(room).map(FileChange::fact));
+    facts.extend(
+        files.into_iter().filter(|file| !is_covered(file)).take(room).map(FileChange::fact),
+    );
     facts
 }
 
-/// Open ends, so that the row tells them without its summary.
+/// Adds the remaining work to the facts, so that the observation is complete without the summary.
 fn left_to_do(facts: &mut Vec<String>, parsed: &ParsedTurn<'_>) {
     for text in parsed.answer.next.iter().chain(&parsed.remarks.pending).take(3) {
         facts.truncate(FACTS_MAX - 1);
@@ -161,15 +163,14 @@ fn left_to_do(facts: &mut Vec<String>, parsed: &ParsedTurn<'_>) {
     }
 }
 
-/// What failed, how, and when it passed.
+/// The failure of a check, and the command that passed later.
 fn failed_before(fix: &Fix<'_>) -> String {
     let essence = fix.before.fault.as_ref().map_or("", |fault| fault.essence.as_str());
     format!("{} failed: {}", code(&fix.before.shown), clip(essence, 140))
 }
 
-/// Things that broke and were mended while something else was done. Neither errors of compilers and
-/// linters, nor tests that were edited until they passed, nor what a restructuring breaks is worth
-/// a line of its own: all are part of writing code.
+/// Problems that were fixed during other work. Excludes compiler and linter errors, tests that were
+/// edited until they passed, and breakage during a refactoring: all are part of writing code.
 fn fixes_on_the_way<'s>(
     parsed: &'s ParsedTurn<'_>,
     kind: Kind,
@@ -177,9 +178,9 @@ fn fixes_on_the_way<'s>(
     let is_own = move |fix: &Fix<'_>| {
         let fault =
             fix.before.fault.as_ref().filter(|fault| fault.weight >= 5 && !fault.is_compile);
-        let is_style = holds(&fix.before.shown, "lint|format|fmt|prettier|biome|ruff|black");
+        let is_style = contains_any(&fix.before.shown, "lint|format|fmt|prettier|biome|ruff|black");
         let is_test_edited = fix.files.iter().any(|file| file.class() == Class::Test);
-        // A hook of git prints what any check prints, so that it is unknown what failed.
+        // A git hook prints the output of any check, so the failing check is unknown.
         let is_hook = fix.before.shown.starts_with("git ");
         let is_changed = !(fix.files.is_empty() && fix.effects.is_empty());
         !matches!(kind, Kind::Bugfix | Kind::Refactor)
@@ -212,7 +213,7 @@ fn fixes_on_the_way<'s>(
     })
 }
 
-/// The answer to a question that was looked into, or that says much by itself.
+/// The answer to a question, if it needed a lookup or is long.
 fn finding(parsed: &ParsedTurn<'_>, verbosity: Verbosity) -> Option<Observation> {
     let (evidence, answer) = (&parsed.evidence, &parsed.answer);
     let looked = !evidence.read.is_empty()
@@ -253,12 +254,12 @@ fn finding(parsed: &ParsedTurn<'_>, verbosity: Verbosity) -> Option<Observation>
     })
 }
 
-/// Whether words with which the user rejected a tool use state more than what to do next.
+/// Whether the user's reason for rejecting a tool use is a lasting instruction.
 fn is_rule(rejection: &str) -> bool {
     corrections::is_objection(rejection) || !user_rules::rules(rejection).is_empty()
 }
 
-/// What the user wants to hold, in the user's words: one observation for all rules of the turn.
+/// The user's rules, quoted: one observation for all rules of the turn.
 fn user_rule(parsed: &ParsedTurn<'_>) -> Option<Observation> {
     let is_decision = |rule: &&String| parsed.prompt.decisions.iter().any(|text| same(rule, text));
     let mut rules: Vec<String> =
@@ -275,20 +276,19 @@ fn user_rule(parsed: &ParsedTurn<'_>) -> Option<Observation> {
     for other in others {
         fact(&mut facts, other);
     }
-    let said = clip(&parsed.prompt.text, 600);
-    let is_told = same(&said, rule) || said.is_empty();
+    let text = clip(&parsed.prompt.text, 600);
+    let is_covered = same(&text, rule) || text.is_empty();
     Some(Observation {
         title,
         subtitle: "Said by the user".to_owned(),
-        narrative: if is_told { String::new() } else { format!("The user: “{said}”") },
+        narrative: if is_covered { String::new() } else { format!("The user: “{text}”") },
         facts,
         concepts: user_rules::is_lasting(rule).then(|| "pattern".to_owned()).into_iter().collect(),
         ..Observation::default()
     })
 }
 
-/// Choices of the user: in forms, among options, in the prompt. What was chosen comes first in the
-/// title.
+/// The user's decisions: in forms, among options, in the prompt. The title starts with the choice.
 fn user_decisions<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observation> + 's {
     let decision = |title: String, how: &str, text: String| Observation {
         narrative: if same(&title, &text) { String::new() } else { text },
@@ -306,7 +306,11 @@ fn user_decisions<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observ
         let text = format!("{} → {}", picked.question.trim_end_matches('.'), picked.answer);
         let is_question = picked.question.ends_with(['?', '？']);
         let chosen = if is_question {
-            title(&format!("{} — {}", picked.answer.trim_end_matches('.'), asked(&picked.question)))
+            title(&format!(
+                "{} — {}",
+                picked.answer.trim_end_matches('.'),
+                question_in(&picked.question)
+            ))
         } else {
             title(&sentence_case(without_option_name(&picked.question)))
         };
@@ -329,16 +333,16 @@ fn user_statements<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Obser
     })
 }
 
-/// `Auto-execute — Should a plan wait for approval?`
+/// Formats `Auto-execute — Should a plan wait for approval?`
 fn chosen_title(choice: &Choice) -> String {
     let answer = choice.answer.trim_end_matches(['.', '。']);
     let answer = ["(Recommended)", "(recommended)", "(recomanat)", "(Önerilen)", "(推荐)"]
         .iter()
         .find_map(|mark| answer.strip_suffix(mark))
         .map_or(answer, str::trim);
-    let question = asked(&choice.question);
+    let question = question_in(&choice.question);
     let last = last_question_of(&choice.question);
-    // In place of a question that does not fit: its last sentence, or its subject.
+    // If the question does not fit, use its last sentence or its subject.
     let short = if is_vague(last) { "" } else { last };
     let fitting = [question, short, choice.header.as_str(), last]
         .into_iter()
@@ -348,30 +352,31 @@ fn chosen_title(choice: &Choice) -> String {
     fitting.unwrap_or_else(|| title(&format!("{answer} — {question}")))
 }
 
-/// The question of a text, without what leads to it unless the question needs that.
-fn asked(text: &str) -> &str {
+/// The question in a text, without its introduction unless the question needs it.
+fn question_in(text: &str) -> &str {
     let question = last_question_of(text);
     if is_vague(question) { text } else { question }
 }
 
-/// Needs the sentence before it.
+/// Whether a question is unclear without the sentence before it.
 fn is_vague(question: &str) -> bool {
     let lower = padded(&question.to_lowercase());
     words(question) < 4
-        || holds(&lower, " it | this | that | them | these | those | 它 | это | bunu ")
+        || contains_any(&lower, " it | this | that | them | these | those | 它 | это | bunu ")
 }
 
-/// Choices that the answer states, in a turn that changed something. "You chose …" repeats an
-/// answer of the user that has its own row.
+/// Decisions that the last message states, in a turn that changed something. "You chose …" is
+/// skipped because the user's answer has its own observation.
 fn decisions<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observation> + 's {
     let count = if parsed.evidence.has_work() { 2 } else { 0 };
     let has_answered = user_decisions(parsed).next().is_some();
     let repeats = move |text: &&String| {
         let lower = text.to_lowercase();
-        let is_yours = holds(
+        let is_yours = contains_any(
             &padded(&lower),
-            " you chose | you decided | you picked | you went with | you confirmed | user chose | user picked ",
-        ) || holds(&lower, "你选择|你决定");
+            " you chose | you decided | you picked | you went with | you confirmed | \
+             user chose | user picked ",
+        ) || contains_any(&lower, "你选择|你决定");
         is_yours && (has_answered || words(text) < ECHO_WORDS_MIN)
     };
     parsed.answer.decisions.iter().filter(move |text| !repeats(text)).take(count).map(|text| {
@@ -396,25 +401,25 @@ fn concepts(kind: Kind, has_lesson: bool) -> Vec<String> {
     concepts.into_iter().map(str::to_owned).collect()
 }
 
-/// Why it matters: the cause found, else the request, if the title does not say it already. A
-/// question states nothing, and is remembered as prompt: the row has the answer.
+/// The cause, or else the request, if the title does not contain it. Questions are skipped: the
+/// prompt is stored separately, and the observation has the answer.
 fn subtitle(parsed: &ParsedTurn<'_>, cause: Option<&str>, title: &str) -> String {
     let request = parsed.prompt.request.as_str();
-    let is_told = request.is_empty() || same(request, title) || request.ends_with(['?', '？']);
+    let is_covered = request.is_empty() || same(request, title) || request.ends_with(['?', '？']);
     match cause {
         Some(cause) => clip(cause, SUBTITLE_CHARS_MAX),
-        None if is_told => String::new(),
+        None if is_covered => String::new(),
         None => clip(&format!("Asked: {request}"), SUBTITLE_CHARS_MAX),
     }
 }
 
-/// The assistant's words, else what was done.
+/// The assistant's text, or else a list of the actions.
 fn narrative(parsed: &ParsedTurn<'_>) -> String {
     let narrative = &parsed.answer.narrative;
     if narrative.is_empty() { parsed.actions().join(" ") } else { narrative.clone() }
 }
 
-/// A text of which the title shows only a part.
+/// The text, or an empty string if the title already shows all of it.
 fn whole(text: &str) -> String {
     if title(text).len() + 1 >= text.len() { String::new() } else { text.to_owned() }
 }
@@ -428,7 +433,7 @@ fn first(mut paths: Vec<String>) -> Vec<String> {
     paths
 }
 
-/// Whether two texts say the same, one of them perhaps shortened.
+/// Whether two texts are equal, ignoring case, final punctuation and truncation.
 fn same(left: &str, right: &str) -> bool {
     let bare = |text: &str| text.trim_end_matches(['.', '…', '?', '!', '。', ':']).to_lowercase();
     let (left, right) = (bare(left), bare(right));

@@ -1,24 +1,24 @@
-//! What the output of a command says went wrong.
+//! Finds the error in the output of a command.
 
-use super::text::{begins, clip, holds, one_line};
+use super::text::{clip, contains_any, one_line, starts_with_any};
 
-/// More lines than this are a log; the first and the last tell.
+/// Of longer outputs, only the first and the last lines are read.
 const LINES_MAX: usize = 4_000;
 
 const ERROR_CHARS_MAX: usize = 180;
 
-/// What went wrong.
+/// The error of a failed command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// The telling line.
+    /// The line that describes the error best.
     pub(super) essence: String,
-    /// The program was never run: it did not compile.
+    /// The program was not run because it did not compile.
     pub(super) is_compile: bool,
-    /// How sure we are that this line is the fault, from 1 to 9.
+    /// Confidence that this line is the error, from 1 to 9.
     pub(super) weight: u8,
 }
 
-/// Finds the line that says best what went wrong.
+/// Finds the line that describes the error best.
 pub(super) fn fault(output: &str) -> Option<Fault> {
     let lines: Vec<&str> = lines(output).collect();
     let mut best: Option<(u8, usize)> = None;
@@ -30,7 +30,8 @@ pub(super) fn fault(output: &str) -> Option<Fault> {
     }
     let (weight, at) = best.or_else(|| first_words(&lines).map(|at| (1, at)))?;
     let mut essence = essence(&lines[at..]);
-    // Runners that print the error apart from the test: the name says more than the values.
+    // Some runners print the error separately from the test. The test name is more useful than the
+    // values.
     let test = lines[..at].iter().rev().map(|line| line.trim()).find(|line| is_test_name(line));
     if let Some(test) = test.filter(|_| weight == 7) {
         let name = test.trim_start_matches(|c: char| !c.is_alphanumeric());
@@ -44,32 +45,40 @@ pub(super) fn fault(output: &str) -> Option<Fault> {
     })
 }
 
-/// Printed by build tools after errors that they already listed.
-const ECHOES: &str = "error: could not compile|error: test failed|error: aborting|error: process didn't exit|\
-    error: recipe|error: script|error command failed|error: 1 target failed|\
-    error: build failed|failures:|error: failed with exit code";
+/// Summary lines of build tools, printed after the actual errors.
+const ECHOES: &str = "\
+    error: could not compile|error: test failed|error: aborting|error: process didn't exit|\
+    error: recipe|error: script|error command failed|error: 1 target failed|error: build failed|\
+    failures:|error: failed with exit code";
 
-/// How telling a line is.
+/// Rates how well a line describes an error.
 fn weight(line: &str) -> u8 {
     let line = line.trim_end();
     let text = line.trim_start();
     let lower = text.get(..text.len().min(400)).unwrap_or(text).to_lowercase();
-    if text.is_empty() || begins(&lower, ECHOES) {
+    if text.is_empty() || starts_with_any(&lower, ECHOES) {
         return 0;
     }
     if text.starts_with("FAILED ") && text.contains("::") && text.contains(" - ") {
         return 9;
     }
-    if line.starts_with("E  ") && holds(&lower, "error|assert|exception") {
+    if line.starts_with("E  ") && contains_any(&lower, "error|assert|exception") {
         return 8;
     }
     match () {
-        () if begins(text, "error[E") || holds(&lower, COMPILERS) => 8,
-        () if is_exception(text) || begins(text, "fatal: |error: |undefined: ") => 7,
-        () if begins(text, "--- FAIL: |Error: |Caused by:") || is_located(text) => 6,
-        () if is_test_name(text) || begins(text, "ERROR") || holds(&lower, COMPLAINTS) => 5,
-        () if begins(text, "npm ERR! |npm error |FAIL|make: ***") => 3,
-        () if holds(&lower, "error|failed|fehler|erreur|失敗|失败|エラー|错误") => 2,
+        () if starts_with_any(text, "error[E") || contains_any(&lower, COMPILERS) => 8,
+        () if is_exception(text) || starts_with_any(text, "fatal: |error: |undefined: ") => 7,
+        () if starts_with_any(text, "--- FAIL: |Error: |Caused by:") || is_located(text) => 6,
+        () if is_test_name(text)
+            || starts_with_any(text, "ERROR")
+            || contains_any(&lower, COMPLAINTS) =>
+        {
+            5
+        }
+        () if starts_with_any(text, "npm ERR! |npm error |FAIL|make: ***") => 3,
+        () if contains_any(&lower, "error|failed|fehler|erreur|失敗|失败|エラー|错误") => {
+            2
+        }
         () => 0,
     }
 }
@@ -78,28 +87,31 @@ const COMPILERS: &str = "panicked at| error ts|: error:|- error ts";
 const COMPLAINTS: &str = "command not found|no such file|permission denied|cannot find|can't find|\
     undefined reference|connection refused|already in use|timed out|no module";
 
-/// Printed if a command did not even start: by shells, by programs about their arguments, by
-/// servers about who asks.
-const REFUSALS: &str = "command not found|: not found|no such file or directory|unrecognized subcommand|\
-    unknown command|unknown option|unknown flag|unknown shorthand|unrecognized option|unrecognized argument|\
-    invalid option|unexpected argument|is not recognized as|no such command|no such option|missing script|\
-    script not found|did not match any file|no module named|permission denied|authentication failed|\
-    access denied|text file busy|flag provided but not defined|[rejected]|not a git repository|\
-    none of the git remotes|cannot be launched inside|could not write index|no configured push destination|\
-    requires authentication|cannot find module|\
-    komut bulunamadı|böyle bir dosya ya da dizin yok|команда не найдена|нет такого файла|отказано в доступе|\
-    未找到命令|没有那个文件或目录|command introuvable|befehl nicht gefunden";
+/// Messages printed when a command did not start: by shells, by programs about invalid arguments,
+/// and by servers about missing permissions.
+const REFUSALS: &str = "\
+    command not found|: not found|no such file or directory|unrecognized subcommand|\
+    unknown command|unknown option|unknown flag|unknown shorthand|unrecognized option|\
+    unrecognized argument|invalid option|unexpected argument|is not recognized as|\
+    no such command|no such option|missing script|script not found|did not match any file|\
+    no module named|permission denied|authentication failed|access denied|text file busy|\
+    flag provided but not defined|[rejected]|not a git repository|none of the git remotes|\
+    cannot be launched inside|could not write index|no configured push destination|\
+    requires authentication|cannot find module|komut bulunamadı|böyle bir dosya ya da dizin yok|\
+    команда не найдена|нет такого файла|отказано в доступе|\
+    未找到命令|没有那个文件或目录|\
+    command introuvable|befehl nicht gefunden";
 
-/// Who prints more than this was begun.
+/// A command with more output did start.
 const REFUSAL_LINES_MAX: usize = 25;
 
-/// The line that says why a command was not even begun.
+/// The line that explains why a command did not start.
 pub(super) fn refusal(output: &str) -> Option<String> {
     let is_one = |line: &&str| {
         let line = line.trim();
         line.len() < 300 && {
             let lower = line.to_lowercase();
-            holds(&lower, REFUSALS) || lower.starts_with("usage: ")
+            contains_any(&lower, REFUSALS) || lower.starts_with("usage: ")
         }
     };
     if output.lines().nth(REFUSAL_LINES_MAX).is_some() {
@@ -116,12 +128,12 @@ pub(super) fn refusal(output: &str) -> Option<String> {
     Some(clip(line, ERROR_CHARS_MAX))
 }
 
-/// The name of a test that failed, as runners mark it.
+/// Whether a line is the name of a failed test, as runners mark it.
 fn is_test_name(text: &str) -> bool {
-    begins(text, "● |✗ |× |✕ ")
+    starts_with_any(text, "● |✗ |× |✕ ")
 }
 
-/// `KeyError: 'x'`, `Uncaught TypeError: …`, `java.lang.IllegalStateException: …`.
+/// Matches `KeyError: 'x'`, `Uncaught TypeError: …`, `java.lang.IllegalStateException: …`.
 fn is_exception(text: &str) -> bool {
     let text = text.strip_prefix("Uncaught ").unwrap_or(text);
     let name = text.split([':', ' ']).next().unwrap_or_default();
@@ -132,7 +144,7 @@ fn is_exception(text: &str) -> bool {
         && class.starts_with(|c: char| c.is_ascii_uppercase())
 }
 
-/// `main.go:12:3: undefined: x`, as compilers without the word "error" write it.
+/// Matches `main.go:12:3: undefined: x`, from compilers that do not print the word "error".
 fn is_located(text: &str) -> bool {
     let mut parts = text.splitn(4, ':');
     let file = parts.next().unwrap_or_default();
@@ -143,10 +155,10 @@ fn is_located(text: &str) -> bool {
 
 fn is_compile(line: &str) -> bool {
     let marks = "error[E|error TS|: error:|SyntaxError|undefined reference";
-    holds(line, marks) || is_located(line.trim())
+    contains_any(line, marks) || is_located(line.trim())
 }
 
-/// The telling line with what belongs to it on the next ones.
+/// The error line, joined with its continuation on the following lines.
 fn essence(lines: &[&str]) -> String {
     let line = lines[0].trim();
     let next = |at: usize| lines.get(at).map_or("", |line| line.trim());
@@ -191,22 +203,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_telling_line_of_a_failure_is_found() {
+    fn the_line_that_describes_a_failure_is_found() {
         let cases = [
             (
-                "Exit code 101\n   Compiling a\nerror[E0382]: borrow of moved value: `x`\n  --> src/a.rs:3:5\nerror: could not compile `a`",
+                "Exit code 101\n   Compiling a\n\
+                 error[E0382]: borrow of moved value: `x`\n  --> src/a.rs:3:5\n\
+                 error: could not compile `a`",
                 "error[E0382]: borrow of moved value: `x` (src/a.rs:3:5)",
             ),
             (
-                "running 1 test\nthread 'cart::adds' (7) panicked at src/cart.rs:9:5:\nassertion `left == right` failed\n  left: 3\n right: 4\n",
+                "running 1 test\nthread 'cart::adds' (7) panicked at src/cart.rs:9:5:\n\
+                 assertion `left == right` failed\n  left: 3\n right: 4\n",
                 "cart::adds: assertion `left == right` failed (left: 3, right: 4)",
             ),
             (
-                "Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\nKeyError: 'user_id'",
+                "Traceback (most recent call last):\n  \
+                 File \"a.py\", line 3, in <module>\nKeyError: 'user_id'",
                 "KeyError: 'user_id'",
             ),
             (
-                "E   AssertionError: x\n=== short ===\nFAILED tests/test_a.py::test_b - AssertionError: assert 1 == 2",
+                "E   AssertionError: x\n=== short ===\n\
+                 FAILED tests/test_a.py::test_b - AssertionError: assert 1 == 2",
                 "tests/test_a.py::test_b - AssertionError: assert 1 == 2",
             ),
             (
@@ -218,7 +235,8 @@ mod tests {
                 "src/a.ts(3,5): error TS2345: Argument of type 'string'",
             ),
             (
-                "   × keys expire 3ms\n\nAssertionError: expected -1 to be 60 // Object.is equality",
+                "   × keys expire 3ms\n\n\
+                 AssertionError: expected -1 to be 60 // Object.is equality",
                 "keys expire 3ms: AssertionError: expected -1 to be 60",
             ),
             ("Exit code 127\nbash: foo: command not found", "bash: foo: command not found"),
@@ -231,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_output_does_no_harm() {
+    fn arbitrary_output_does_not_panic() {
         for text in ["", "\n\n", "error[E", "●", "panicked at", "--- FAIL: ", ":1:2:"] {
             let _ = fault(text);
         }

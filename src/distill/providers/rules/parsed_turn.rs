@@ -1,4 +1,4 @@
-//! A turn, parsed: the prompt, the tools, the remarks and the last message.
+//! A parsed turn: the prompt, the tools, the remarks and the last message.
 
 use std::borrow::Cow;
 
@@ -11,20 +11,20 @@ use super::remarks::Remarks;
 use super::text::{code, listing};
 use crate::{recap::EarlierRow, turn_prompt::Turn};
 
-/// Everything that observations and summary are made from.
+/// The input for observations and the summary.
 pub(super) struct ParsedTurn<'t> {
     /// Working directory of the session.
     pub(super) cwd: &'t str,
     pub(super) prompt: Prompt,
-    /// The last message; empty while the turn goes on.
+    /// The last message; empty until the turn ends.
     pub(super) answer: Answer,
     pub(super) evidence: Evidence,
-    /// What the session remembers already.
+    /// Earlier observations of the session, as text.
     pub(super) digest: &'t str,
     pub(super) remarks: Remarks,
-    /// The turn is over, and was not finished.
+    /// The turn ended without a final message.
     pub(super) is_interrupted: bool,
-    /// What the session remembers already.
+    /// Earlier observations of the session.
     pub(super) earlier: Vec<EarlierRow<'t>>,
 }
 
@@ -42,7 +42,7 @@ impl<'t> ParsedTurn<'t> {
         }
     }
 
-    /// What was done, as sentences.
+    /// The actions of the turn, as sentences.
     pub(super) fn actions(&self) -> Vec<String> {
         let evidence = &self.evidence;
         let named = |is_new: bool| -> Vec<String> {
@@ -65,10 +65,10 @@ impl<'t> ParsedTurn<'t> {
 /// A shorter last message may only conclude an earlier one.
 const CLOSING_CHARS_MAX: usize = 80;
 
-/// Words before the last tool that are as long as this are an answer.
+/// Text before the last tool of at least this length counts as the answer.
 const REPORT_CHARS_MIN: usize = 400;
 
-/// The last message. If it is empty, short or only data, the report before the last tool goes
+/// The last message. If it is empty, short or only data, the report before the last tool is put
 /// first.
 fn message<'t>(turn: &Turn<'t>) -> Cow<'t, str> {
     let last = turn.last_assistant_message.unwrap_or_default();
@@ -76,8 +76,8 @@ fn message<'t>(turn: &Turn<'t>) -> Cow<'t, str> {
     if !turn.is_over || !is_data && last.chars().count() > CLOSING_CHARS_MAX {
         return Cow::Borrowed(last);
     }
-    let said = turn.remarks.iter().rev().find(|remark| remark.kind == RemarkKind::Narration);
-    match said.filter(|remark| remark.text.chars().count() >= REPORT_CHARS_MIN) {
+    let narration = turn.remarks.iter().rev().find(|remark| remark.kind == RemarkKind::Narration);
+    match narration.filter(|remark| remark.text.chars().count() >= REPORT_CHARS_MIN) {
         Some(report) if is_data => Cow::Borrowed(report.text),
         Some(report) => Cow::Owned(format!("{}\n\n{last}", report.text)),
         None => Cow::Borrowed(last),
@@ -92,8 +92,9 @@ mod tests {
     #[test]
     fn the_report_before_the_last_tool_is_the_answer_if_the_last_message_is_data() {
         let report = format!("The cart rounds twice. {}", "It does so for every line. ".repeat(20));
-        let answer = |last: &str, said: &str| {
-            let remark = RemarkView { kind: RemarkKind::Narration, tool_use_id: "", text: said };
+        let answer = |last: &str, narration: &str| {
+            let remark =
+                RemarkView { kind: RemarkKind::Narration, tool_use_id: "", text: narration };
             let turn = Turn {
                 last_assistant_message: Some(last),
                 remarks: vec![remark],

@@ -1,47 +1,52 @@
-//! Reads the prompt of a turn: the request, choices and rules of the user.
+//! Parses the prompt of a turn: the request, and the decisions and rules of the user.
 
 use super::choices::{self, Picked, is_proposal};
 use super::markdown::{self, Block, sentences};
 use super::text::{
-    add, alternatives, begins, clip, fitting_title, holds, is_among, one_line, padded,
-    sentence_case, words,
+    add, alternatives, clip, contains_any, fitting_title, is_among, one_line, padded,
+    sentence_case, starts_with_any, words,
 };
 use super::user_rules;
 
 const REQUEST_CHARS_MAX: usize = 400;
 
-/// A prompt, read.
+/// A parsed prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Prompt {
-    /// In the user's words, without code and courtesies. A short answer keeps its question. Empty
-    /// if the user typed nothing.
+    /// The user's text without code and courtesies. A short answer is combined with its question.
+    /// Empty if the user typed nothing.
     pub(super) request: String,
-    /// The request as a title, if it begins with a task or with a plan.
+    /// The request as a title, if it starts with a task or a plan.
     pub(super) title: Option<String>,
-    /// What the user decided along with the request.
+    /// Decisions stated along with the request.
     pub(super) decisions: Vec<String>,
-    /// What the user picked of what the assistant offered.
+    /// The option that the user selected.
     pub(super) picked: Option<Picked>,
-    /// What the user wants to hold, in the user's words.
+    /// Lasting instructions, quoted.
     pub(super) rules: Vec<String>,
-    /// All that the user typed, on one line.
+    /// The complete typed text, on one line.
     pub(super) text: String,
 }
 
-/// Tags that the client writes into prompts, with all their content.
-const CLIENT_TAGS: &str = "task-notification|system-reminder|local-command-stdout|local-command-caveat|command-name|\
-    command-message|ide_selection|ide_opened_file|ide_diagnostics|teammate-message|bash-input|bash-stdout|bash-stderr";
+/// Tags that the client writes into prompts; their content is removed.
+const CLIENT_TAGS: &str = "\
+    task-notification|system-reminder|local-command-stdout|local-command-caveat|command-name|\
+    command-message|ide_selection|ide_opened_file|ide_diagnostics|teammate-message|bash-input|\
+    bash-stdout|bash-stderr";
 
 /// Lines that the client writes after such tags.
-const CLIENT_LINES: &str = "Full transcript available at:|Read the output file|[Request interrupted|Caveat: The messages below";
+const CLIENT_LINES: &str = "\
+    Full transcript available at:|Read the output file|[Request interrupted|\
+    Caveat: The messages below";
 
-/// Words before the request.
-const COURTESIES: &str = "please |can you please |could you please |can you |could you |would you |i want you to |\
+/// Phrases before the request.
+const COURTESIES: &str = "\
+    please |can you please |could you please |can you |could you |would you |i want you to |\
     i'd like you to |i would like you to |i need you to |we need to |i want to |let's |lets |\
     hey, |hey |hi, |hi |hello, |ok, |ok |ok. |okay, |now |also |bitte |then |great, |thanks, ";
 
 impl Prompt {
-    /// Reads a prompt. `previous_message` is the end of the assistant's message before it.
+    /// Parses a prompt. `previous_message` is the end of the assistant's message before it.
     pub(super) fn of(prompt: &str, previous_message: &str) -> Self {
         let prompt = without_client_text(prompt);
         if let Some(plan) = plan(&prompt) {
@@ -76,7 +81,7 @@ impl Prompt {
     }
 }
 
-/// A plan that the user accepted: its heading is the request, and its text is not the user's.
+/// A plan that the user accepted. Its heading is the request; its text was not written by the user.
 fn plan(prompt: &str) -> Option<Prompt> {
     let rest = prompt.trim_start().strip_prefix("Implement the following plan:")?;
     let heading = markdown::blocks(rest).into_iter().find_map(|block| match block {
@@ -96,16 +101,20 @@ fn plan(prompt: &str) -> Option<Prompt> {
     })
 }
 
-/// What the user typed before pasting a text: `It reports this:`, and then paragraphs or tables of
-/// somebody else. A list after such a line is the user's own.
+/// The user's text before a pasted one: `It reports this:`, followed by paragraphs or tables from
+/// elsewhere. A list after such a line is the user's own.
 fn without_pasted(blocks: &[Block]) -> String {
-    let announces = " this | this ? | following | reports | reported | says | said | got | error | message | output | reply | answer | \
-         response | log | mail | email | complaint | complain | below | see | es | das | ceci | это | вот | сообщение | ошибка | şu | \
-         bunu | hata ";
+    let announces = " \
+        this | this ? | following | reports | reported | says | said | got | error | message | \
+        output | reply | answer | response | log | mail | email | complaint | complain | below | \
+        see | es | das | ceci | \
+        это | вот | сообщение | ошибка | \
+        şu | bunu | hata ";
     let is_announcement = |line: &str| {
         let line = line.trim_end();
         line.ends_with([':', '：'])
-            && (holds(&padded(&line.to_lowercase()), announces) || holds(line, "如下|报错|这个"))
+            && (contains_any(&padded(&line.to_lowercase()), announces)
+                || contains_any(line, "如下|报错|这个"))
     };
     let mut own = Vec::new();
     for (number, block) in blocks.iter().enumerate() {
@@ -147,7 +156,7 @@ fn without_client_text(prompt: &str) -> String {
         kept.push_str(rest);
         text = kept;
     }
-    let is_client = |line: &&str| begins(line.trim_start(), CLIENT_LINES);
+    let is_client = |line: &&str| starts_with_any(line.trim_start(), CLIENT_LINES);
     if text.lines().any(|line| is_client(&line)) {
         text = text.lines().filter(|line| !is_client(line)).collect::<Vec<_>>().join("\n");
     }
@@ -165,7 +174,7 @@ fn without_courtesy(text: &str) -> &str {
     text
 }
 
-/// A rule in the user's words, without the greeting and the answer before it.
+/// A rule as the user typed it, without a leading greeting or answer.
 fn as_rule(sentence: &str) -> String {
     let mut text = without_courtesy(sentence);
     let answers = "yes and |yes, |yes but |yes |and |but |so |one more thing, |oh and ";
@@ -178,13 +187,14 @@ fn as_rule(sentence: &str) -> String {
     sentence_case(&one_line(text))
 }
 
-/// Verbs with which tasks begin.
-const TASKS: &str = "fix|debug|repair|resolve|correct|solve|add|implement|create|build|support|write|introduce|\
+/// Verbs that start a task.
+const TASKS: &str = "\
+    fix|debug|repair|resolve|correct|solve|add|implement|create|build|support|write|introduce|\
     make|generate|set|setup|allow|enable|refactor|rename|extract|clean|simplify|move|split|\
-    restructure|replace|migrate|convert|merge|inline|update|bump|upgrade|configure|change|\
-    remove|delete|document|improve|optimize|optimise|speed|port|deploy|install|use|switch|\
-    test|investigate|find|review|handle|disable|drop|extend|format|release|publish|commit|\
-    reduce|cache|validate";
+    restructure|replace|migrate|convert|merge|inline|update|bump|upgrade|configure|change|remove|\
+    delete|document|improve|optimize|optimise|speed|port|deploy|install|use|switch|test|\
+    investigate|find|review|handle|disable|drop|extend|format|release|publish|commit|reduce|\
+    cache|validate";
 
 pub(super) fn begins_with_a_task(text: &str) -> bool {
     let verb: String =
@@ -192,19 +202,24 @@ pub(super) fn begins_with_a_task(text: &str) -> bool {
     is_among(&verb, TASKS)
 }
 
-/// The user chooses in so many words: "let's go with SQLite, since …".
+/// Whether the user states a decision: "let's go with SQLite, since …".
 fn is_choice(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
-    let chosen = " go with | going with | i choose | i chose | i pick | let's use | we'll use | let's do | i decided | we decided | \
-         let's keep | stick with | settle on | wir nehmen | on prend | vamos con | берём | beriem | kullanalım ";
-    let reasons = " because | since | so that | instead of | rather than | weil | statt | parce que | porque ";
+    let chosen = " \
+        go with | going with | i choose | i chose | i pick | let's use | we'll use | let's do | \
+        i decided | we decided | let's keep | stick with | settle on | wir nehmen | on prend | \
+        vamos con | \
+        берём | beriem | kullanalım ";
+    let reasons = " \
+        because | since | so that | instead of | rather than | \
+        weil | statt | parce que | porque ";
     let text = padded(&lower);
     !sentence.ends_with(['?', '？'])
         && words(sentence) >= 5
-        && (holds(&text, chosen) && !holds(&text, " if | would | could ")
-            || holds(&text, " is better , | is better and ") && holds(&text, reasons)
-            || holds(&lower, "就用|选择|采用|に決め|にしましょう"))
-        && (!is_proposal(&lower) || holds(&text, " option | options "))
+        && (contains_any(&text, chosen) && !contains_any(&text, " if | would | could ")
+            || contains_any(&text, " is better , | is better and ") && contains_any(&text, reasons)
+            || contains_any(&lower, "就用|选择|采用|に決め|にしましょう"))
+        && (!is_proposal(&lower) || contains_any(&text, " option | options "))
 }
 
 #[cfg(test)]
@@ -216,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_becomes_a_title() {
+    fn a_task_becomes_the_title() {
         let prompt = read(
             "Hey, can you please add rate limiting to the login route? Use Redis.\n```\ncode\n```",
         );
@@ -226,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_known_by_its_heading() {
+    fn the_heading_of_a_plan_is_the_request() {
         let prompt = read(
             "Implement the following plan:\n\n# Plan: Show prices in euro\n\nNever use cents.",
         );
@@ -244,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pasted_text_states_no_rules_of_the_user() {
+    fn a_pasted_text_states_no_user_rules() {
         let prompt =
             read("Never use npm. Can you do this?:\n\nYou must update the cart.\n\nAlways log in.");
         assert_eq!(prompt.rules, ["Never use npm."]);
@@ -271,9 +286,10 @@ mod tests {
     }
 
     #[test]
-    fn text_of_the_client_is_not_the_user() {
-        let prompt = "<task-notification>\n<summary>Agent finished</summary>\n</task-notification>\n\
-                      Full transcript available at: /tmp/x";
+    fn client_text_is_removed_from_the_prompt() {
+        let prompt = "\
+            <task-notification>\n<summary>Agent finished</summary>\n</task-notification>\n\
+            Full transcript available at: /tmp/x";
         assert_eq!(read(prompt), Prompt::default());
         assert_eq!(read("Fix it<system-reminder>x").request, "Fix it");
         assert_eq!(read("<teammate-message id=\"a\">do it</teammate-message>"), Prompt::default());

@@ -1,36 +1,37 @@
-//! What a command is for, and what it changes outside the edited files.
+//! The purpose of a command, and its changes outside the edited files.
 
 use super::shell::{self, Step};
-use super::text::{begins, clip, code, is_among, one_line};
+use super::text::{clip, code, is_among, one_line, starts_with_any};
 
-/// Commands in words are shown up to here.
+/// Maximum length of a command inside a sentence.
 pub(super) const SHOWN_CHARS_MAX: usize = 60;
 
-/// What a command is for, the most telling last.
+/// The purpose of a command, the most significant last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Purpose {
-    /// It only shows something, or does nothing of note.
+    /// It only shows something, or has no notable effect.
     Look,
-    /// A program that is neither of the others.
+    /// Any other program.
     Run,
-    /// It changes something outside the files that tools edit.
+    /// It changes something other than the files that tools edit.
     Effect,
     /// Compilers, linters.
     Build,
-    /// Tests.
     Test,
 }
 
-/// Programs that test whatever follows.
-const TEST_PROGRAMS: &str = "pytest|py.test|jest|vitest|mocha|ava|rspec|phpunit|ctest|tox|bats|playwright|cypress|\
-    nextest";
-const BUILD_PROGRAMS: &str = "tsc|make|cmake|ninja|webpack|eslint|ruff|mypy|pyright|golangci-lint|gcc|g++|clang|rustc|\
+/// Programs that run tests regardless of their arguments.
+const TEST_PROGRAMS: &str = "\
+    pytest|py.test|jest|vitest|mocha|ava|rspec|phpunit|ctest|tox|bats|playwright|cypress|nextest";
+const BUILD_PROGRAMS: &str = "\
+    tsc|make|cmake|ninja|webpack|eslint|ruff|mypy|pyright|golangci-lint|gcc|g++|clang|rustc|\
     javac|vite|next|biome|prettier|shellcheck|flake8|black|pylint|bazel|rollup|esbuild";
-pub(super) const LOOK_PROGRAMS: &str = "ls|cat|head|tail|grep|rg|find|fd|awk|wc|pwd|echo|printf|jq|which|env|ps|sleep|true|false|\
-    tree|stat|diff|cd|test|[|exit|export|set|sort|uniq|cut|tr|date|kill|file|du|df|type|\
-    source|xxd|od|touch|mkdir|for|done|fi|seq|tee|read|less|man|whoami|uname|hostname|id|\
-    basename|dirname|realpath|curl|wget|cp|chmod|ln|sed|lsof|pgrep|pkill|killall|.|pushd|popd|\
-    alias|ulimit|trap|wait|column|nl|cmp|md5sum|sha256sum|strings|tput|clear|history|in|case";
+pub(super) const LOOK_PROGRAMS: &str = "\
+    ls|cat|head|tail|grep|rg|find|fd|awk|wc|pwd|echo|printf|jq|which|env|ps|sleep|true|false|\
+    tree|stat|diff|cd|test|[|exit|export|set|sort|uniq|cut|tr|date|kill|file|du|df|type|source|\
+    xxd|od|touch|mkdir|for|done|fi|seq|tee|read|less|man|whoami|uname|hostname|id|basename|\
+    dirname|realpath|curl|wget|cp|chmod|ln|sed|lsof|pgrep|pkill|killall|.|pushd|popd|alias|\
+    ulimit|trap|wait|column|nl|cmp|md5sum|sha256sum|strings|tput|clear|history|in|case";
 
 pub(super) fn purpose(words: &[String]) -> Purpose {
     let program = program(words);
@@ -94,18 +95,18 @@ fn is_build_script(script: &str) -> bool {
         .any(|s| script.starts_with(s))
 }
 
-/// The name of the program, without where it lies.
+/// The name of the program, without its directory.
 pub(super) fn program(words: &[String]) -> &str {
     let first = words.first().map_or("", String::as_str);
     first.rsplit(['/', '\\']).next().unwrap_or_default().trim_end_matches(".exe")
 }
 
-/// Whether it makes a commit.
 pub(super) fn is_commit(words: &[String]) -> bool {
     program(words) == "git" && words.iter().skip(1).any(|word| word == "commit")
 }
 
-/// What a command changes outside the edited files, in words; none if nothing of note.
+/// Describes the change a command makes outside the edited files; `None` if there is no notable
+/// one.
 pub(super) fn effect(words: &[String]) -> Option<String> {
     let rest: Vec<&str> =
         words.iter().skip(1).filter(|word| !word.starts_with('-')).map(String::as_str).collect();
@@ -162,19 +163,21 @@ fn target(rest: &[&str]) -> String {
         .map_or_else(String::new, |target| format!(" to {}", code(&one_line(&target.join(" ")))))
 }
 
-/// Where a command runs that is given to another machine, container or shell.
+/// A command that is passed to another machine, container or shell.
 pub(super) struct Remote {
-    /// The way in: `ssh -i key root@host`; empty for a shell on this machine.
+    /// The prefix: `ssh -i key root@host`; empty for a shell on this machine.
     pub(super) way: String,
-    /// What runs there.
+    /// The commands that run there.
     pub(super) steps: Vec<Step>,
 }
 
-/// Flags of `ssh`, and of commands that enter containers, with a value behind them.
-const VALUED: &str = "-i|-p|-o|-l|-F|-J|-L|-R|-D|-W|-b|-c|-E|-e|-I|-m|-O|-S|-w|-u|--user|--env|--env-file|--workdir|\
-    -n|--namespace|--container|--context|-f|--file";
+/// Options of `ssh`, and of commands that enter containers, that take a value.
+const VALUED: &str = "\
+    -i|-p|-o|-l|-F|-J|-L|-R|-D|-W|-b|-c|-E|-e|-I|-m|-O|-S|-w|-u|--user|--env|--env-file|\
+    --workdir|-n|--namespace|--container|--context|-f|--file";
 
-/// The command inside `ssh host '…'`, `docker exec …`, `kubectl exec … -- …` or `bash -c '…'`.
+/// Parses the command inside `ssh host '…'`, `docker exec …`, `kubectl exec … -- …` or `bash -c
+/// '…'`.
 pub(super) fn remote(step: &Step) -> Option<Remote> {
     let words = &step.words;
     let operand = |from: usize| {
@@ -185,7 +188,7 @@ pub(super) fn remote(step: &Step) -> Option<Remote> {
         at
     };
     let second = words.get(1).map_or("", String::as_str);
-    // Where the name of the other side stands.
+    // The position of the remote name.
     let target = match (program(words), second) {
         ("bash" | "sh" | "zsh", flag) if flag.starts_with('-') && flag.ends_with('c') => 1,
         ("ssh", _) => operand(1),
@@ -205,13 +208,13 @@ pub(super) fn remote(step: &Step) -> Option<Remote> {
     Some(Remote { way, steps: shell::steps(text) })
 }
 
-/// Whether a program that is neither test nor build belongs to the project, so that the way to run
-/// it is worth knowing.
+/// Whether a program that is neither a test nor a build belongs to the project. If so, the command
+/// to run it is worth recording.
 pub(super) fn is_of_project(words: &[String]) -> bool {
     let first = words.first().map_or("", String::as_str);
     let second = words.get(1).map_or("", String::as_str);
     let is_script = |word: &str| {
-        begins(word, "./|scripts/|script/|bin/|tools/") && !word.contains("node_modules/")
+        starts_with_any(word, "./|scripts/|script/|bin/|tools/") && !word.contains("node_modules/")
     };
     match program(words) {
         "npm" | "pnpm" | "yarn" | "bun" | "mise" | "deno" | "hatch" | "rails" | "flutter" => {

@@ -1,4 +1,4 @@
-//! Reads the remarks of a turn: words between tools, rejections, compaction summaries.
+//! Parses the remarks of a turn: text between tools, rejections, compaction summaries.
 
 use std::collections::HashMap;
 
@@ -7,24 +7,26 @@ use claude_mem_events::RemarkKind;
 use super::choices::is_proposal;
 use super::corrections::Corrections;
 use super::markdown::{self, Block, sentences};
-use super::text::{add, alternatives, begins, clip, holds, one_line, padded, sentence_case, words};
+use super::text::{
+    add, alternatives, clip, contains_any, one_line, padded, sentence_case, starts_with_any, words,
+};
 use crate::turn_prompt::{ToolView, Turn};
 
 const LIST_MAX: usize = 6;
 const FACT_CHARS_MAX: usize = 320;
 
-/// Sentences that explain one failure.
+/// Maximum number of sentences that explain one failure.
 const EXPLANATIONS_MAX: usize = 2;
 
-/// What the remarks of a turn tell.
+/// The content of a turn's remarks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Remarks {
-    /// Causes and reasons that the assistant named between tools, and what it said about failed
+    /// Causes and reasons that the assistant named between tools, and its explanations of failed
     /// tools.
     pub(super) reasons: Vec<String>,
-    /// What it took back between tools.
+    /// Corrections between tools.
     pub(super) corrections: Corrections,
-    /// What the user said when rejecting a tool use.
+    /// The user's reasons for rejecting tool uses.
     pub(super) rejections: Vec<String>,
     /// Tool uses that were not permitted.
     pub(super) denied: Vec<String>,
@@ -32,7 +34,7 @@ pub(super) struct Remarks {
     pub(super) errors: Vec<String>,
     /// Pending tasks, from a compaction summary.
     pub(super) pending: Vec<String>,
-    /// The error of the API that ended the turn.
+    /// The API error that ended the turn.
     pub(super) api_error: Option<String>,
 }
 
@@ -41,15 +43,15 @@ impl Remarks {
         let mut found = Self::default();
         let at: HashMap<&str, usize> =
             turn.tools.iter().map(|tool| tool.tool_use_id).zip(0..).collect();
-        let mut told = 0;
+        let mut from = 0;
         for remark in &turn.remarks {
             match remark.kind {
                 RemarkKind::Narration => {
-                    // It is about the tools since the words before it.
-                    let until = at.get(remark.tool_use_id).copied().unwrap_or(told).max(told);
+                    // The remark is about the tools since the previous remark.
+                    let until = at.get(remark.tool_use_id).copied().unwrap_or(from).max(from);
                     let is_own_failure = |tool: &ToolView<'_>| tool.failed && tool.agent.is_none();
-                    let has_failed = turn.tools[told..until].iter().any(is_own_failure);
-                    told = until;
+                    let has_failed = turn.tools[from..until].iter().any(is_own_failure);
+                    from = until;
                     found.narration(remark.text, has_failed);
                 }
                 RemarkKind::Rejection => {
@@ -94,7 +96,7 @@ impl Remarks {
         }
     }
 
-    /// Claude Code writes these summaries under fixed headings.
+    /// Claude Code writes these summaries with fixed headings.
     fn compaction(&mut self, text: &str) {
         let mut heading = String::new();
         for block in markdown::blocks(text) {
@@ -110,7 +112,7 @@ impl Remarks {
                 Some((label, rest)) if is_errors(label) || is_pending(label) => (label, rest),
                 _ => (heading.as_str(), item.as_str()),
             };
-            if words(rest) < 4 || begins(&rest.to_lowercase(), "no |none") {
+            if words(rest) < 4 || starts_with_any(&rest.to_lowercase(), "no |none") {
                 continue;
             }
             let rest = clip(rest, FACT_CHARS_MAX);
@@ -131,65 +133,83 @@ fn is_pending(heading: &str) -> bool {
     heading.to_lowercase().contains("pending tasks")
 }
 
-/// Announce what the assistant does next.
-const PLANS: &str = " let me | i'll | i will | i need | now i | now let | i should | let's | maybe | perhaps | might be | could be | \
-     probably | i think | i want to | i can | i don't | lass mich | ich werde | je vais | voy a | давайте | давай | сейчас | \
-     проверю | посмотрю | şimdi | bakalım | hadi ";
+/// Phrases that announce the assistant's next action.
+const PLANS: &str = " \
+    let me | i'll | i will | i need | now i | now let | i should | let's | maybe | perhaps | \
+    might be | could be | probably | i think | i want to | i can | i don't | \
+    lass mich | ich werde | je vais | voy a | \
+    давайте | давай | сейчас | проверю | посмотрю | \
+    şimdi | bakalım | hadi ";
 const PLANS_WIDE: &str = "让我|我来|我先|接下来|我重新|现在我|では";
 
 const GUESSES: &str =
     " maybe | perhaps | might be | could be | probably | likely | let me check | not sure ";
 
-/// What the assistant cannot do now is not a property of the project.
-const INABILITIES: &str = " i cannot | i can't | i can not | i don't have | i do not have | i'm unable | i am unable | unfortunately , i ";
+/// A limitation of the assistant is not a property of the project.
+const INABILITIES: &str = " \
+    i cannot | i can't | i can not | i don't have | i do not have | i'm unable | i am unable | \
+    unfortunately , i ";
 
-/// Causes, and what is needed for something to work.
-const CAUSES: &str = " root cause | the cause | caused by | because | due to | turns out | turned out | the reason | the problem is | \
-     the problem was | the issue is | the issue was | the bug is | the bug was | that's why | which means | silently | \
-     only works | doesn't support | does not support | is missing | was missing | isn't on | not on the path | not in path | \
-     must be | must not | needs to be | requires | is required | are required | by default | not registered | \
-     aren't registered | is deprecated | is stale | are stale | is outdated | out of date | is filtering | are filtering | \
-     filters the | strips the | swallows the | doesn't exist | does not exist | no longer exists | not checking | \
-     doesn't check | does not check | ignores the | is ignored | are ignored | is gitignored | is blocked by | \
-     was blocked by | is rejected | was rejected | rejects | pre-existing | preexisting | unrelated to | which is expected | \
-     not from our | overrides the | conflicts with | never runs | never called | weil | ursache | liegt daran | existiert nicht | \
-     unterstützt kein | потому что | причина | из-за | оказалось | не поддерживает | не существует | устарел | требует | \
-     çünkü | nedeni | yüzünden | meğer | kayıtlı değil | mevcut değil | desteklemiyor | gerektiriyor ";
+/// Phrases that state a cause or a requirement.
+const CAUSES: &str = " \
+    root cause | the cause | caused by | because | due to | turns out | turned out | \
+    the reason | the problem is | the problem was | the issue is | the issue was | the bug is | \
+    the bug was | that's why | which means | silently | only works | doesn't support | \
+    does not support | is missing | was missing | isn't on | not on the path | not in path | \
+    must be | must not | needs to be | requires | is required | are required | by default | \
+    not registered | aren't registered | is deprecated | is stale | are stale | is outdated | \
+    out of date | is filtering | are filtering | filters the | strips the | swallows the | \
+    doesn't exist | does not exist | no longer exists | not checking | doesn't check | \
+    does not check | ignores the | is ignored | are ignored | is gitignored | is blocked by | \
+    was blocked by | is rejected | was rejected | rejects | pre-existing | preexisting | \
+    unrelated to | which is expected | not from our | overrides the | conflicts with | \
+    never runs | never called | \
+    weil | ursache | liegt daran | \
+    existiert nicht | unterstützt kein | \
+    потому что | причина | из-за | оказалось | не поддерживает | не существует | устарел | \
+    требует | \
+    çünkü | nedeni | yüzünden | meğer | kayıtlı değil | mevcut değil | desteklemiyor | \
+    gerektiriyor ";
 const CAUSES_WIDE: &str = "因为|原因|由于|导致|原来|不支持|不存在|已过期|要求先|被忽略|ため";
 
-/// Names a cause, or what is needed for something to work.
+/// Whether a sentence states a cause or a requirement.
 fn is_reason(sentence: &str) -> bool {
     let lower = sentence.to_lowercase().replace('’', "'");
     let text = padded(&lower);
-    (holds(&text, CAUSES) || holds(&lower, CAUSES_WIDE))
+    (contains_any(&text, CAUSES) || contains_any(&lower, CAUSES_WIDE))
         && states_something(sentence, &lower, &text)
 }
 
-/// Says something about the failure that it follows. Less than five words say only that it failed.
+/// Whether a sentence explains the failure before it. Fewer than five words only repeat that it
+/// failed.
 fn is_explanation(sentence: &str) -> bool {
     let lower = sentence.to_lowercase().replace('’', "'");
     let text = padded(&lower);
     let courtesies =
         " good | great | perfect | ok | okay | sorry | done | all good | interesting | expected ";
-    !begins(&text, courtesies) && words(sentence) >= 4 && states_something(sentence, &lower, &text)
+    !starts_with_any(&text, courtesies)
+        && words(sentence) >= 4
+        && states_something(sentence, &lower, &text)
 }
 
-/// Neither a plan nor a guess, a question or a proposal.
+/// Whether a sentence is a statement, not a plan, guess, question or proposal.
 fn states_something(sentence: &str, lower: &str, text: &str) -> bool {
-    !begins(text, PLANS)
-        && !holds(lower, PLANS_WIDE)
-        && !holds(text, GUESSES)
-        && !holds(text, INABILITIES)
+    !starts_with_any(text, PLANS)
+        && !contains_any(lower, PLANS_WIDE)
+        && !contains_any(text, GUESSES)
+        && !contains_any(text, INABILITIES)
         && !is_proposal(lower)
         && !sentence.ends_with(['?', '？', ':', '：'])
         && (4..=60).contains(&words(sentence))
 }
 
-/// Verbs of looking further, which cure nothing.
-const LOOKS: &str = "check|look|see|verify|read|re-read|reread|find|investigate|understand|try|search|examine|test|confirm|\
-    get|debug|trace|inspect|explore|review|fix|update|continue|do|run|view|grep|redo|retry|also|first|now|just|be|address|handle";
+/// Verbs that only investigate and do not fix anything.
+const LOOKS: &str = "\
+    check|look|see|verify|read|re-read|reread|find|investigate|understand|try|search|examine|\
+    test|confirm|get|debug|trace|inspect|explore|review|fix|update|continue|do|run|view|grep|\
+    redo|retry|also|first|now|just|be|address|handle";
 
-/// What the assistant announces to do about a failure: "Let me pull and rebase first."
+/// The fix that the assistant announces for a failure: "Let me pull and rebase first."
 fn cure(sentence: &str) -> Option<&str> {
     let announcements = "Let me |I'll |I’ll |I will |I need to |Let's ";
     let rest = alternatives(announcements).find_map(|words| sentence.strip_prefix(words))?;
@@ -228,12 +248,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_after_a_failure_explains_it() {
+    fn a_remark_after_a_failure_explains_it() {
         let tool = |id, failed| ToolView { tool_use_id: id, failed, ..ToolView::default() };
-        let said = |id, text| RemarkView { kind: RemarkKind::Narration, tool_use_id: id, text };
+        let remark = |id, text| RemarkView { kind: RemarkKind::Narration, tool_use_id: id, text };
         let explained = |text: &'static str, failed: bool| {
             let tools = vec![tool("a", failed), tool("b", false), tool("c", false)];
-            let remarks = vec![said("a", "The shop has two carts."), said("c", text)];
+            let remarks = vec![remark("a", "The shop has two carts."), remark("c", text)];
             Remarks::of(&Turn { tools, remarks, ..Turn::default() }).reasons
         };
         for (text, fact) in [
@@ -269,8 +289,10 @@ mod tests {
 
     #[test]
     fn a_compaction_summary_gives_errors_and_pending_tasks() {
-        let text = "Summary:\n1. Primary Request:\n   - Build the cart\n\n4. Errors and fixes:\n   - **Rounding**: totals were off by one, fixed by rounding once\n\n\
-                    7. Pending Tasks:\n   - Add the discount to the cart\n   - None\n";
+        let text = "\
+            Summary:\n1. Primary Request:\n   - Build the cart\n\n4. Errors and fixes:\n   \
+            - **Rounding**: totals were off by one, fixed by rounding once\n\n\
+            7. Pending Tasks:\n   - Add the discount to the cart\n   - None\n";
         let remarks = read(vec![remark(RemarkKind::Compaction, text)]);
         assert_eq!(remarks.errors, ["Rounding: totals were off by one, fixed by rounding once"]);
         assert_eq!(remarks.pending, ["Add the discount to the cart"]);

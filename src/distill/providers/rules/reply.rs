@@ -1,4 +1,4 @@
-//! Writes the reply in the format that every provider uses.
+//! Writes the reply in the format shared by all providers.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ pub(super) struct Observation {
     pub(super) concepts: Vec<String>,
     pub(super) files_read: Vec<String>,
     pub(super) files_modified: Vec<String>,
-    /// Titles of earlier rows of the session that it replaces.
+    /// Titles of earlier observations of the session that this one replaces.
     pub(super) corrects: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Summary {
     pub(super) files_edited: Vec<String>,
 }
 
-/// Writes the reply. Once the turn is over, it has a summary or says why there is none.
+/// Writes the reply. For a completed turn it contains a summary or the reason for omitting it.
 pub(super) fn render(
     observations: &[Observation],
     withdrawn: &[String],

@@ -1,23 +1,31 @@
-//! One output per runner and outcome, in the runner's own format, with what is read from it.
+//! One output per runner and outcome, in the format of the runner, with the expected total.
 
 use super::*;
 
-/// Runner, output, and its total.
+/// Runner, output, expected total.
 const OUTPUTS: &[(&str, &str, &str)] = &[
     (
         "cargo",
-        "running 12 tests\ntest cart::adds ... ok\n\ntest result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.02s\n\n     Running tests/api.rs\n\ntest result: FAILED. 3 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s",
+        "running 12 tests\ntest cart::adds ... ok\n\n\
+         test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in \
+         0.02s\n\n     \
+         Running tests/api.rs\n\n\
+         test result: FAILED. 3 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished \
+         in 0.10s",
         "1 failed, 15 passed",
     ),
     (
         "Bun",
-        " 606 pass\n 24 fail\n 16 errors\n 3713 expect() calls\nRan 630 tests across 96 files. [11.66s]",
+        " 606 pass\n 24 fail\n 16 errors\n 3713 expect() calls\n\
+         Ran 630 tests across 96 files. [11.66s]",
         "24 failed, 606 passed",
     ),
     ("nextest", "     Summary [   0.612s] 9 tests run: 9 passed, 0 skipped", "9 passed"),
     (
         "nextest",
-        "     Summary [   6.881s] 35/40 tests run: 34 passed (1 slow, 1 flaky), 1 failed, 110 skipped\nerror: test run failed",
+        "     Summary [   6.881s] 35/40 tests run: 34 passed (1 slow, 1 flaky), 1 failed, 110 \
+         skipped\n\
+         error: test run failed",
         "1 failed, 34 passed",
     ),
     (
@@ -31,7 +39,8 @@ const OUTPUTS: &[(&str, &str, &str)] = &[
     ("unittest", "Ran 12 tests in 0.004s\n\nFAILED (failures=1, errors=1)", "2 failed, 10 passed"),
     (
         "Jest",
-        "Test Suites: 1 failed, 3 passed, 4 total\nTests:       1 failed, 2 skipped, 12 passed, 15 total\nSnapshots:   0 total",
+        "Test Suites: 1 failed, 3 passed, 4 total\n\
+         Tests:       1 failed, 2 skipped, 12 passed, 15 total\nSnapshots:   0 total",
         "1 failed, 12 passed",
     ),
     (
@@ -51,7 +60,8 @@ const OUTPUTS: &[(&str, &str, &str)] = &[
     ),
     (
         "Bun",
-        "src/retry.test.ts:\nlog: batch done, 2 failed, 0 passed\n\n 1321 pass\n 3 skip\n 0 fail\n 2903 expect() calls\nRan 1324 tests across 85 files. [2.31s]",
+        "src/retry.test.ts:\nlog: batch done, 2 failed, 0 passed\n\n 1321 pass\n 3 skip\n \
+         0 fail\n 2903 expect() calls\nRan 1324 tests across 85 files. [2.31s]",
         "1321 passed",
     ),
     ("Bun", " 40 pass\n 2 fail\nRan 42 tests across 3 files. [120.00ms]", "2 failed, 40 passed"),
@@ -88,13 +98,19 @@ const OUTPUTS: &[(&str, &str, &str)] = &[
     ("Gradle", "12 tests completed, 1 failed\n\nBUILD FAILED in 3s", "1 failed, 11 passed"),
     (
         "Maven",
-        "[INFO] Tests run: 4, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: 0.1 s -- in CartTest\n[INFO] Results:\n[INFO] Tests run: 12, Failures: 0, Errors: 0, Skipped: 2\n[INFO] BUILD SUCCESS",
+        "[INFO] Tests run: 4, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: 0.1 s -- in \
+         CartTest\n\
+         [INFO] Results:\n[INFO] Tests run: 12, Failures: 0, Errors: 0, Skipped: 2\n\
+         [INFO] BUILD SUCCESS",
         "10 passed",
     ),
     ("Maven", "[ERROR] Tests run: 12, Failures: 1, Errors: 1, Skipped: 0", "2 failed, 10 passed"),
     (
         "dotnet",
-        "Passed!  - Failed:     0, Passed:    12, Skipped:     0, Total:    12, Duration: 1 s - A.dll\nFailed!  - Failed:     1, Passed:     3, Skipped:     0, Total:     4, Duration: 1 s - B.dll",
+        "Passed!  - Failed:     0, Passed:    12, Skipped:     0, Total:    12, Duration: 1 s - \
+         A.dll\n\
+         Failed!  - Failed:     1, Passed:     3, Skipped:     0, Total:     4, Duration: 1 s - \
+         B.dll",
         "1 failed, 15 passed",
     ),
     (
@@ -116,12 +132,14 @@ const OUTPUTS: &[(&str, &str, &str)] = &[
     ("ctest", "100% tests passed, 0 tests failed out of 12", "12 passed"),
     (
         "swift",
-        "Executed 4 tests, with 0 failures (0 unexpected) in 0.1 (0.1) seconds\nExecuted 12 tests, with 1 failure (0 unexpected) in 0.1 (0.2) seconds",
+        "Executed 4 tests, with 0 failures (0 unexpected) in 0.1 (0.1) seconds\n\
+         Executed 12 tests, with 1 failure (0 unexpected) in 0.1 (0.2) seconds",
         "1 failed, 11 passed",
     ),
     (
         "swift, both libraries",
-        "✔ Test run with 12 tests in 3 suites passed after 0.010 seconds.\nExecuted 0 tests, with 0 failures (0 unexpected) in 0.0 (0.0) seconds",
+        "✔ Test run with 12 tests in 3 suites passed after 0.010 seconds.\n\
+         Executed 0 tests, with 0 failures (0 unexpected) in 0.0 (0.0) seconds",
         "12 passed",
     ),
     (
@@ -132,7 +150,7 @@ const OUTPUTS: &[(&str, &str, &str)] = &[
     ("flutter", "00:01 +3: cart adds\n00:05 +12 ~1: All tests passed!", "12 passed"),
     ("flutter", "00:05 +12 -1: Some tests failed.", "1 failed, 12 passed"),
     (
-        "two runs: the last one holds",
+        "two runs: the last one counts",
         "3 failed, 9 passed in 0.5s\n\n12 passed in 0.4s",
         "12 passed",
     ),
@@ -147,7 +165,7 @@ fn the_total_of_every_runner_is_read() {
 }
 
 #[test]
-fn lines_that_only_speak_of_numbers_are_no_total() {
+fn other_lines_with_numbers_are_not_totals() {
     for output in [
         "compiled 3 files\n0 passed",
         "retry: 2 failed, 0 passed, giving up",

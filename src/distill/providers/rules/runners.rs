@@ -1,17 +1,15 @@
-//! Test runners: what their total looks like, and what it says.
+//! Parses the totals that test runners print.
 //!
-//! A total is a whole line in the format of its runner. Other lines with numbers, such as a log
-//! that says "2 failed", count nothing. The last total of an output holds. Runners that print one
-//! per package are added up.
+//! A total is a complete line in the format of its runner. Other lines with numbers, such as a log
+//! line with "2 failed", are ignored. The last total of an output counts. The totals of runners
+//! that print one per package are added up.
 
-use super::text::{begins, is_among};
+use super::text::{is_among, starts_with_any};
 
-/// Tests that ran.
+/// Numbers of tests, as reported by the runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Counts {
-    /// As reported.
     pub(super) passed: u64,
-    /// As reported.
     pub(super) failed: u64,
 }
 
@@ -25,22 +23,22 @@ impl Counts {
     }
 }
 
-/// What a line of a runner says.
+/// A line of a test runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Total {
-    /// All of it.
+    /// The complete total.
     Whole(Counts),
-    /// The part of one package or project, to be added.
+    /// The total of one package or project, to be added to the others.
     Part(Counts),
-    /// How many passed; another line says how many failed.
+    /// The number that passed; another line has the failures.
     Passed(u64),
-    /// How many failed; another line says how many passed.
+    /// The number that failed; another line has the passes.
     Failed(u64),
-    /// How many failed of those that another line counted.
+    /// The number that failed, of those that another line counted.
     FailedOf(u64),
 }
 
-/// All runners. A line is read by the first that knows it.
+/// All runners. The first one that recognizes a line parses it.
 const RUNNERS: &[fn(&str) -> Option<Total>] = &[
     cargo,
     nextest,
@@ -64,22 +62,23 @@ const RUNNERS: &[fn(&str) -> Option<Total>] = &[
 /// A longer line is not a total.
 const LINE_BYTES_MAX: usize = 240;
 
-/// The total in an output, if a runner reported one about any test.
+/// The total in an output, if a runner reported any tests.
 pub(super) fn total<'o>(lines: impl Iterator<Item = &'o str>) -> Option<Counts> {
-    // The runner that printed last, and its totals so far.
+    // The runner that printed last, and the totals of all runners.
     let mut last: Option<usize> = None;
     let mut totals = [(Counts::default(), false); RUNNERS.len()];
     for line in lines {
         let line = line.trim();
         let is_likely = line.len() < LINE_BYTES_MAX
-            && (line.bytes().any(|byte| byte.is_ascii_digit()) || begins(line, "FAIL\t|ok "));
+            && (line.bytes().any(|byte| byte.is_ascii_digit())
+                || starts_with_any(line, "FAIL\t|ok "));
         if !is_likely {
             continue;
         }
         let Some((at, total)) = read_line(line) else { continue };
         let (counts, has_parts) = &mut totals[at];
         match total {
-            // Of two libraries in one run, one has no tests.
+            // If one run covers two libraries, one of them may have no tests.
             Total::Whole(Counts { passed: 0, failed: 0 }) => {}
             Total::Whole(whole) => *counts = whole,
             Total::Part(part) if *has_parts => {
@@ -103,12 +102,13 @@ pub(super) fn total<'o>(lines: impl Iterator<Item = &'o str>) -> Option<Counts> 
     last.map(|at| totals[at].0).filter(|counts| counts.passed + counts.failed > 0)
 }
 
-/// What the first runner that knows the line reads from it, and which one that is.
+/// Parses a line with the first runner that recognizes it. Returns that runner's position and the
+/// total.
 fn read_line(line: &str) -> Option<(usize, Total)> {
     RUNNERS.iter().enumerate().find_map(|(at, read)| Some((at, read(line)?)))
 }
 
-/// A count of tests. None has more than 32 bits, so that sums of them never overflow.
+/// Parses a number of tests. Limited to 32 bits so that sums cannot overflow.
 fn number(text: &str) -> Option<u64> {
     text.parse::<u32>().ok().map(u64::from)
 }
@@ -119,10 +119,12 @@ fn whole(passed: u64, failed: u64) -> Total {
 
 const PASSED: &str = "passed|succeeded|pass";
 const FAILED: &str = "failed|failure|failures|fail|error|errors|timed out";
-const OTHERS: &str = "skipped|skip|skips|todo|pending|total|ignored|measured|filtered out|warning|warnings|deselected|\
-    xfailed|xpassed|rerun|excluded|invalid|flaky|did not run|interrupted|cancelled|canceled|expected fail";
+const OTHERS: &str = "\
+    skipped|skip|skips|todo|pending|total|ignored|measured|filtered out|warning|warnings|\
+    deselected|xfailed|xpassed|rerun|excluded|invalid|flaky|did not run|interrupted|cancelled|\
+    canceled|expected fail";
 
-/// A list of nothing but `N word`, as in `1 failed, 12 passed, 13 total`.
+/// Parses a list such as `1 failed, 12 passed, 13 total`, without other words.
 fn tally(text: &str, separators: &[char]) -> Option<Counts> {
     let mut counts = Counts::default();
     let mut is_known = false;
@@ -152,7 +154,7 @@ fn cargo(line: &str) -> Option<Total> {
 /// `Summary [   0.6s] 9/12 tests run: 8 passed (1 slow), 1 failed, 3 skipped`
 fn nextest(line: &str) -> Option<Total> {
     let rest = line.strip_prefix("Summary [")?.split_once(" run: ")?.1;
-    // A remark in brackets may hold a comma.
+    // The text in brackets may contain a comma.
     let rest = rest.split_once(" (").map_or_else(
         || rest.to_owned(),
         |(head, tail)| format!("{head}{}", tail.split_once(')').map_or("", |(_, after)| after)),
@@ -185,8 +187,8 @@ fn unittest(line: &str) -> Option<Total> {
     Some(Total::FailedOf(failed.max(1)))
 }
 
-/// `Tests:       1 failed, 12 passed, 13 total` or `Tests  1 failed | 12 passed (13)`. A file that
-/// does not even load runs no test, and fails all the same.
+/// `Tests:       1 failed, 12 passed, 13 total` or `Tests  1 failed | 12 passed (13)`. A test file
+/// that fails to load runs no tests, but counts as a failure.
 fn jest_and_vitest(line: &str) -> Option<Total> {
     let files = ["Test Suites:", "Test Files "].iter().find_map(|mark| line.strip_prefix(mark));
     if let Some(rest) = files {
@@ -200,7 +202,7 @@ fn jest_and_vitest(line: &str) -> Option<Total> {
 }
 
 /// `1321 pass` and `0 fail`, `12 passing (3s)` and `1 failing`, `12 passed (3.2s)` and `1 failed`,
-/// each on a line of its own
+/// each on a separate line
 fn bun_mocha_and_playwright(line: &str) -> Option<Total> {
     let (count, word) = line.split_once(' ')?;
     let count = number(count)?;
@@ -240,8 +242,8 @@ fn go(line: &str) -> Option<Total> {
     }
     let part = |passed, failed| Some(Total::Part(Counts { passed, failed }));
     match line {
-        line if begins(line, "--- PASS: |ok  \t|ok \t") => part(1, 0),
-        line if begins(line, "--- FAIL: |FAIL\t") => part(0, 1),
+        line if starts_with_any(line, "--- PASS: |ok  \t|ok \t") => part(1, 0),
+        line if starts_with_any(line, "--- FAIL: |FAIL\t") => part(0, 1),
         _ => None,
     }
 }
@@ -253,8 +255,8 @@ fn gradle(line: &str) -> Option<Total> {
     Some(whole(number(tests)?.saturating_sub(failed), failed))
 }
 
-/// `[INFO] Tests run: 12, Failures: 1, Errors: 0, Skipped: 0`, once per module; with the time
-/// elapsed it is of one class
+/// `[INFO] Tests run: 12, Failures: 1, Errors: 0, Skipped: 0`, once per module. A line with the
+/// elapsed time is about one class.
 fn maven(line: &str) -> Option<Total> {
     let line = ["[INFO] ", "[ERROR] ", "[WARNING] "]
         .iter()
@@ -331,7 +333,7 @@ fn rspec_exunit_and_minitest(line: &str) -> Option<Total> {
             _ => return None,
         }
     }
-    // `4 errors` alone is printed by other runners, after their total.
+    // Other runners print `4 errors` alone after their total.
     (is_known && has_tests).then(|| whole(all.saturating_sub(failed), failed))
 }
 
@@ -364,7 +366,7 @@ fn swift(line: &str) -> Option<Total> {
 /// `00:05 +12 ~1 -1: Some tests failed.` or `00:05 +12: All tests passed!`
 fn flutter(line: &str) -> Option<Total> {
     let (counts, verdict) = line.split_once(": ")?;
-    if !begins(verdict, "All tests passed!|Some tests failed.") {
+    if !starts_with_any(verdict, "All tests passed!|Some tests failed.") {
         return None;
     }
     let count = |sign: char| counts.split(' ').find_map(|part| number(part.strip_prefix(sign)?));

@@ -1,8 +1,8 @@
-//! Taking a shell command apart, as far as is needed to see which programs it runs.
+//! Splits a shell command into steps, to find the programs it runs.
 
 use super::text::{is_among, one_line};
 
-/// Longer commands are scripts; their beginning tells.
+/// Longer commands are scripts, and only their start is parsed.
 const COMMAND_BYTES_MAX: usize = 16_384;
 
 const STEPS_MAX: usize = 40;
@@ -10,31 +10,31 @@ const STEPS_MAX: usize = 40;
 /// The operator between a simple command and the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// `&&`: the next one runs only after success, so that the last exit code tells of both.
+    /// `&&`: the next command runs only after success, so the last exit code covers both.
     And,
-    /// `||`: the next one hides a failure.
+    /// `||`: the next command hides a failure.
     Or,
-    /// `|`: the exit code is that of the last one, unless `pipefail` is set.
+    /// `|`: the exit code is that of the last command, unless `pipefail` is set.
     Pipe,
-    /// `;`, `&` or a new line: the exit code is that of the next one.
+    /// `;`, `&` or a line break: the exit code is that of the next command.
     Then,
-    /// Nothing: its exit code is that of the whole.
+    /// No operator: the exit code of the line is that of this command.
     End,
 }
 
 /// One simple command of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Step {
-    /// Without redirections, assignments before it and programs that only run others.
+    /// Without redirections, leading assignments and wrapper programs such as `sudo`.
     pub(super) words: Vec<String>,
-    /// As it was written, on one line.
+    /// As written, on one line.
     pub(super) text: String,
-    /// What its here-document holds; empty if it has none.
+    /// The content of its here-document; empty if it has none.
     pub(super) document: String,
     pub(super) next: Next,
 }
 
-/// The simple commands of a command line, in order. What stands in a here-document is no command.
+/// Splits a command line into simple commands, in order. Here-documents are not parsed as commands.
 pub(super) fn steps(command: &str) -> Vec<Step> {
     let mut end = command.len().min(COMMAND_BYTES_MAX);
     while !command.is_char_boundary(end) {
@@ -57,9 +57,9 @@ struct Splitter {
     words: Vec<String>,
     word: String,
     is_quoted: bool,
-    /// Where the step began.
+    /// The byte offset where the step starts.
     start: usize,
-    /// Ends the here-document that begins with the next line.
+    /// The end marker of the here-document that starts on the next line.
     delimiter: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl Splitter {
             match (quote, c) {
                 (Some(open), c) if c == open => quote = None,
                 (Some('\''), c) => self.word.push(c),
-                // In double quotes a backslash escapes few characters, and in `D:\shop` none.
+                // In double quotes a backslash escapes few characters, and none in `D:\shop`.
                 (_, '\\') if is_plain_backslash(quote, &self.word, chars.peek()) => {
                     self.word.push(c);
                 }
@@ -152,7 +152,7 @@ impl Splitter {
     fn end_step(&mut self, command: &str, at: usize, next: Next) {
         self.end_word();
         if self.words.is_empty() {
-            // `(a) && b`: what follows a group follows its last command.
+            // `(a) && b`: the operator after a group applies to its last command.
             if let Some(last) = self.steps.last_mut().filter(|_| next != Next::Then) {
                 last.next = next;
             }
@@ -183,7 +183,7 @@ fn delimiter(after: &str) -> Option<String> {
     Some(word.trim_matches(['\'', '"', '\\']).to_owned())
 }
 
-/// How long the here-document at the start of `text` is, with the line that ends it.
+/// The length of the here-document at the start of `text`, including its end marker.
 fn document_bytes(text: &str, delimiter: &str) -> usize {
     let mut bytes = 0;
     for line in text.split_inclusive('\n') {
@@ -211,12 +211,12 @@ fn without_redirections(words: Vec<String>) -> Vec<String> {
     kept
 }
 
-/// Programs whose arguments are the command that matters.
+/// Wrapper programs: the actual command is in their arguments.
 const RUNNERS: &str =
     "sudo|time|env|nohup|npx|bunx|exec|command|then|do|else|if|!|while|xargs|nice|rtk";
 
 fn bare(mut words: Vec<String>) -> Vec<String> {
-    // Moved once, at the end: a command of nothing but assignments has thousands of words.
+    // Moved once, at the end: a command that consists of assignments can have thousands of words.
     let mut from = 0;
     loop {
         #[cfg(test)]
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_command_is_known() {
+    fn the_operator_after_a_command_is_parsed() {
         let next = |command: &str| -> Vec<Next> { steps(command).iter().map(|s| s.next).collect() };
         assert_eq!(next("a && b"), [Next::And, Next::End]);
         assert_eq!(next("(a; b) || true"), [Next::Then, Next::Or, Next::End]);

@@ -1,21 +1,20 @@
-//! Counts how often the rules look at a character or a word: the tests that this grows with the
-//! text only.
+//! Counts the characters and words that the rules examine. Tests use the count to prove that the
+//! work grows linearly with the text.
 
 use std::cell::Cell;
 
 thread_local!(static COUNT: Cell<usize> = const { Cell::new(0) });
 
-/// Hostile fragments: the start of each construct a reader knows.
+/// Hostile fragments: the start of each construct that the parsers handle.
 const FRAGMENTS: &str = include_str!("../../../../tests/fixtures/fragments.json");
 const FRAGMENTS_MIN: usize = 118;
 
-/// Counts looks.
 pub(super) fn add(looks: usize) {
     COUNT.set(COUNT.get() + looks);
 }
 
-/// Fails if four times as much of a fragment takes more than four times as many looks, and some: of
-/// texts that are read to their end, and of such as are longer than `bytes_max` and cut.
+/// Fails if four times the text takes more than five times the steps, plus a constant. Tests sizes
+/// up to `bytes_max`, and larger texts that are truncated to it.
 pub(super) fn assert_linear(bytes_max: usize, read: impl Fn(&str)) {
     let fragments: Vec<String> = serde_json::from_str(FRAGMENTS).unwrap();
     assert!(fragments.len() >= FRAGMENTS_MIN);

@@ -1,6 +1,6 @@
 //! The summary of a turn.
 
-use super::begun;
+use super::interrupted;
 use super::markdown::sentences;
 use super::parsed_turn::ParsedTurn;
 use super::remarks::Remarks;
@@ -14,7 +14,7 @@ const LINES_MAX: usize = 10;
 /// A shorter message alone is not worth a summary.
 const ANSWER_CHARS_MIN: usize = 80;
 
-/// Sums up a turn; `None` if no tool was used and the answer is short.
+/// Builds the summary of a turn; `None` if no tool was used and the answer is short.
 pub(super) fn of(parsed: &ParsedTurn<'_>) -> Option<Summary> {
     if !is_worth_it(parsed) {
         return None;
@@ -36,8 +36,7 @@ pub(super) fn of(parsed: &ParsedTurn<'_>) -> Option<Summary> {
         files_read,
         files_edited,
     };
-    // A turn without a prompt that only ran `ls` leaves nothing to say, and an empty summary is
-    // unreadable.
+    // A turn without a prompt that only ran `ls` would give an empty summary, which fails to parse.
     let texts = [
         &summary.request,
         &summary.investigated,
@@ -113,7 +112,7 @@ fn completed(parsed: &ParsedTurn<'_>, has_work: bool) -> String {
 
 fn next_steps(parsed: &ParsedTurn<'_>) -> String {
     let mut steps: Vec<String> = parsed.answer.next.iter().take(6).cloned().collect();
-    steps.extend(parsed.is_interrupted.then(|| begun::INTERRUPTED.to_owned()));
+    steps.extend(parsed.is_interrupted.then(|| interrupted::INTERRUPTED.to_owned()));
     steps.extend(parsed.evidence.unfinished.iter().take(6).cloned());
     steps.extend(parsed.remarks.pending.iter().take(6).cloned());
     steps.extend(

@@ -1,9 +1,8 @@
-//! Whole turns against the memories expected of them, in `tests/fixtures/extract`.
+//! Compares complete turns with their expected observations, in `tests/fixtures/extract`.
 //!
-//! `NAME.txt` is what is remembered of the turns in `NAME.json`, written by hand, or of those in
-//! `tests/fixtures/hooks/NAME.*`, as the client sent them. After a change to the rules, run with
-//! `UPDATE_EXPECTED=1` set, and read the difference as a user would: is each line one to be glad of
-//! next week?
+//! `NAME.txt` contains the expected observations for the turns in `NAME.json`, written by hand, or
+//! for those in `tests/fixtures/hooks/NAME.*`, as sent by the client. After changing the rules, run
+//! with `UPDATE_EXPECTED=1` and review the diff as a user: is every line still useful next week?
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +15,7 @@ use serde_json::Value;
 use super::*;
 use crate::turn_prompt::ToolView;
 
-/// A turn that owns its texts.
+/// A turn with owned strings.
 #[derive(Default)]
 pub(super) struct Recorded {
     pub(super) cwd: String,
@@ -63,7 +62,7 @@ impl Recorded {
 }
 
 #[test]
-fn an_answer_in_a_form_is_called_by_its_question_or_by_the_name_of_it() {
+fn the_title_of_a_form_answer_has_the_question_or_its_header() {
     let title = |question: &str| {
         let form = serde_json::json!({"questions": [{"question": question, "header": "Storage"}]});
         let answers = serde_json::json!({"answers": {question: "SQLite (Recommended)"}});
@@ -75,9 +74,11 @@ fn an_answer_in_a_form_is_called_by_its_question_or_by_the_name_of_it() {
         title.to_owned()
     };
     assert_eq!(title("Which database?"), "SQLite — Which database?");
-    let context = "Carts are read often, written seldom, shared by guests, and kept for thirty days at the very most. ";
-    let asked = format!("{context}Which database should the carts of guests use?");
-    assert_eq!(title(&asked), "SQLite — Which database should the carts of guests use?");
+    let context = "\
+        Carts are read often, written seldom, shared by guests, and kept for thirty days at the \
+        very most. ";
+    let question = format!("{context}Which database should the carts of guests use?");
+    assert_eq!(title(&question), "SQLite — Which database should the carts of guests use?");
     assert_eq!(title(&format!("{context}Where should it live?")), "SQLite — Storage");
 }
 
@@ -106,7 +107,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Turns written by hand.
+/// Parses turns written by hand.
 fn written(json: &str) -> Vec<Recorded> {
     let turns: Vec<Value> = serde_json::from_str(json).unwrap();
     let tool = |tool: &Value| {
@@ -129,7 +130,7 @@ fn written(json: &str) -> Vec<Recorded> {
     turns.iter().map(turn).collect()
 }
 
-/// The turns of a session, from what the client sent to its hooks.
+/// Builds the turns of a session from recorded hook payloads.
 fn sent(payloads: &[Value]) -> Vec<Recorded> {
     let mut turns = Vec::new();
     let mut turn = Recorded::default();
@@ -157,7 +158,7 @@ fn sent(payloads: &[Value]) -> Vec<Recorded> {
     turns
 }
 
-/// What is remembered of a turn, as a person would like to read it.
+/// Formats the observations of a turn for the expected file.
 fn shown(turn: &Recorded) -> String {
     let reply = turn.extract();
     let read = read_reply(&reply, &Mode::code().kinds());
@@ -211,7 +212,7 @@ fn line(out: &mut String, label: &str, text: Option<&str>) {
     }
 }
 
-/// Lines only one side has, in order.
+/// The lines that only one side contains, in order.
 fn difference(expected: &str, found: &str) -> String {
     let mut out = String::new();
     for (sign, these, those) in [('-', expected, found), ('+', found, expected)] {
@@ -223,7 +224,7 @@ fn difference(expected: &str, found: &str) -> String {
     out
 }
 
-/// Every fixture: its name, and its turns.
+/// All fixtures, by name.
 fn fixtures() -> BTreeMap<String, Vec<Recorded>> {
     let mut found = BTreeMap::new();
     for path in
@@ -243,7 +244,7 @@ fn fixtures() -> BTreeMap<String, Vec<Recorded>> {
     found
 }
 
-/// The files of a directory, in the order of their names.
+/// The files of a directory, sorted by name.
 fn files(directory: &str) -> impl Iterator<Item = PathBuf> {
     let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(directory);
     let mut paths: Vec<PathBuf> =
@@ -275,9 +276,8 @@ fn turns_are_remembered_as_expected() {
     assert!(differences.is_empty(), "{differences}\nset UPDATE_EXPECTED=1 to accept");
 }
 
-/// What the session remembers already is not told again.
 #[test]
-fn the_digest_keeps_titles_from_coming_twice() {
+fn titles_in_the_digest_are_not_repeated() {
     let tools = vec![ToolView {
         tool: "Write",
         input: r#"{"file_path":"/p/a.rs","content":"fn one() {}"}"#,
@@ -289,15 +289,15 @@ fn the_digest_keeps_titles_from_coming_twice() {
     assert!(
         extract(&turn, &mode, Verbosity::Normal).contains("<title>Created a.rs with `one`</title>")
     );
-    let told = Turn { digest: Some("- Created a.rs with `one`"), ..turn };
-    assert!(!extract(&told, &mode, Verbosity::Normal).contains("<observation>"));
+    let known = Turn { digest: Some("- Created a.rs with `one`"), ..turn };
+    assert!(!extract(&known, &mode, Verbosity::Normal).contains("<observation>"));
 }
 
-/// A patch of several files is a change of each.
 #[test]
 fn every_file_of_a_patch_counts_as_changed() {
-    let patch = "*** Begin Patch\\n*** Add File: a.rs\\n+fn one() {}\\n*** Update File: b.rs\\n@@\\n-fn two() {}\\n\
-                 +fn three() {}\\n*** End Patch\\n";
+    let patch = "\
+        *** Begin Patch\\n*** Add File: a.rs\\n+fn one() {}\\n*** Update File: b.rs\\n@@\\n\
+        -fn two() {}\\n+fn three() {}\\n*** End Patch\\n";
     let input = format!(r#"{{"command":"{patch}"}}"#);
     let tools = vec![ToolView {
         tool: "apply_patch",
@@ -314,7 +314,6 @@ fn every_file_of_a_patch_counts_as_changed() {
     );
 }
 
-/// A failure that was mended on the way is a row of its own, unless it belongs to writing code.
 #[test]
 fn failures_of_linters_and_of_edited_tests_are_not_remembered() {
     let tool = |name: &str, input: String, output: &str, failed| Tool {
@@ -349,7 +348,7 @@ fn failures_of_linters_and_of_edited_tests_are_not_remembered() {
 }
 
 #[test]
-fn a_piece_of_a_turn_makes_no_rows() {
+fn an_incomplete_turn_makes_no_rows() {
     let input = r#"{"file_path":"/p/a.rs","content":"fn one() {}"}"#;
     let tools = vec![ToolView { tool: "Write", input, output: "{}", ..ToolView::default() }];
     let turn = Turn { cwd: "/p", prompt: "Add one", tools, ..Turn::default() };

@@ -1,36 +1,36 @@
-//! Small work on text: one line of it, part of it, several things in a row.
+//! Text functions: normalizing, clipping, joining and matching phrases.
 
 /// Longer titles are too long for lists.
 pub(super) const TITLE_CHARS_MAX: usize = 120;
 
-/// A longer sentence becomes a title only if no clause of it does.
+/// A longer sentence becomes a title only if none of its clauses fits.
 const TITLE_CHARS_GOOD: usize = 90;
 
-// Words and phrases that the rules know are kept as one string each, between bars: a list of
-// strings would take a line for every one of them.
+// Lists of words and phrases are strings with `|` as the separator. An array would take one line
+// per entry.
 
-/// The words of a list.
+/// The entries of a list.
 pub(super) fn alternatives(list: &str) -> std::str::Split<'_, char> {
     list.split('|')
 }
 
-/// Whether the text holds one of the list.
-pub(super) fn holds(text: &str, list: &str) -> bool {
+/// Whether the text contains an entry of the list.
+pub(super) fn contains_any(text: &str, list: &str) -> bool {
     alternatives(list).any(|mark| text.contains(mark))
 }
 
-/// Whether the text begins with one of the list.
-pub(super) fn begins(text: &str, list: &str) -> bool {
+/// Whether the text starts with an entry of the list.
+pub(super) fn starts_with_any(text: &str, list: &str) -> bool {
     alternatives(list).any(|mark| text.starts_with(mark))
 }
 
-/// Whether the word is one of the list.
+/// Whether the word is an entry of the list.
 pub(super) fn is_among(word: &str, list: &str) -> bool {
     alternatives(list).any(|mark| word == mark)
 }
 
-/// Lower-case words between single spaces, with a space before and after, so that ` word ` finds
-/// whole words. A comma stays a word of its own.
+/// Separates words by single spaces, with a space before and after, so that ` word ` matches whole
+/// words. A comma becomes a separate word.
 pub(super) fn padded(lower: &str) -> String {
     let mut out = String::with_capacity(lower.len() + 2);
     out.push(' ');
@@ -53,18 +53,18 @@ pub(super) fn padded(lower: &str) -> String {
     out
 }
 
-/// Any run of white space becomes one space.
+/// Collapses white space into single spaces.
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// At most `chars_max` characters on one line, ended between words where there are any.
+/// Clips a text to one line of at most `chars_max` characters, at a word boundary if there is one.
 pub(super) fn clip(text: &str, chars_max: usize) -> String {
     let text = one_line(text);
     let Some((end, _)) = text.char_indices().nth(chars_max) else { return text };
     let limit = text.char_indices().nth(chars_max.saturating_sub(1)).map_or(0, |(at, _)| at);
     let kept = &text[..limit];
-    // Where the next word begins anyway, or in writing without spaces, nothing is split.
+    // No word is split if a space follows, or in scripts without spaces.
     let whole = text[limit..end].starts_with(' ');
     let cut = kept.rfind(' ').filter(|at| !whole && *at > limit / 2).unwrap_or(limit);
     let kept = kept[..cut].trim_end_matches(|c: char| c.is_whitespace() || ",;:–—-(".contains(c));
@@ -72,7 +72,7 @@ pub(super) fn clip(text: &str, chars_max: usize) -> String {
     format!("{kept}…{open}")
 }
 
-/// A sentence as a title, always: one that fits, else as many words as fit. Never cut with an
+/// A title from any sentence: a clause that fits, or else as many words as fit. Never ends with an
 /// ellipsis.
 pub(super) fn title(sentence: &str) -> String {
     fitting_title(sentence).unwrap_or_else(|| {
@@ -84,7 +84,8 @@ pub(super) fn title(sentence: &str) -> String {
     })
 }
 
-/// A sentence as a title if it, or a clause at its start, fits: no full stop, no label, a capital.
+/// A title from the sentence, or from its first clause, if one fits. Without full stop and label,
+/// and capitalized.
 pub(super) fn fitting_title(sentence: &str) -> Option<String> {
     let sentence = bare_title(sentence);
     let chars = sentence.chars().count();
@@ -112,23 +113,29 @@ pub(super) fn fitting_title(sentence: &str) -> Option<String> {
 }
 
 /// Labels before a statement: `Fix:`, `Problem:`, `Bug 1 —`.
-const LABELS: &str = "fix|fixed|problem|bug|issue|root cause|cause|summary|result|done|finding|note|change|changes|step|\
-    what changed|what i did|tl;dr|short answer|answer|update|важно|итог|özet|sonuç|总结|结论";
+const LABELS: &str = "\
+    fix|fixed|problem|bug|issue|root cause|cause|summary|result|done|finding|note|change|changes|\
+    step|what changed|what i did|tl;dr|short answer|answer|update|\
+    важно|итог|\
+    özet|sonuç|\
+    总结|结论";
 
-/// Introductions to what follows a colon.
+/// Introductions before a colon.
 const INTRODUCTIONS: &str =
     "i found |i've found |i have found |found the |based on |after investigating |here's |here is ";
-const SHORT_INTRODUCTIONS: &str = "the fix |the issue |the problem |the cause |the root cause |the reason |the answer |the short answer ";
+const SHORT_INTRODUCTIONS: &str = "\
+    the fix |the issue |the problem |the cause |the root cause |the reason |the answer |\
+    the short answer ";
 const INTRODUCTION_WORDS_MAX: usize = 16;
 const SHORT_INTRODUCTION_WORDS_MAX: usize = 4;
 
-/// Whether a text only announces what follows: "I've found the cause of the redirect:" or "The fix
+/// Whether a text only introduces the next one: "I've found the cause of the redirect:" or "The fix
 /// is simple:".
 pub(super) fn is_introduction(text: &str) -> bool {
     let Some(head) = text.strip_suffix([':', '：']) else { return false };
     let (lower, count) = (head.to_lowercase(), words(head));
-    begins(&lower, INTRODUCTIONS) && count <= INTRODUCTION_WORDS_MAX
-        || begins(&lower, SHORT_INTRODUCTIONS) && count <= SHORT_INTRODUCTION_WORDS_MAX
+    starts_with_any(&lower, INTRODUCTIONS) && count <= INTRODUCTION_WORDS_MAX
+        || starts_with_any(&lower, SHORT_INTRODUCTIONS) && count <= SHORT_INTRODUCTION_WORDS_MAX
 }
 
 fn without_introduction(text: &str) -> &str {
@@ -137,7 +144,7 @@ fn without_introduction(text: &str) -> &str {
     if is_introduction(&text[..end]) && words(rest) >= 4 { rest } else { text }
 }
 
-/// On one line, without label, introduction, numbering and full stop.
+/// The sentence on one line, without label, introduction, numbering and full stop.
 fn bare_title(sentence: &str) -> String {
     let sentence = one_line(sentence);
     let mut text = sentence.trim_end_matches(['.', '。', ':', ';', ',', '!', '：']).trim();
@@ -156,9 +163,11 @@ fn bare_title(sentence: &str) -> String {
     sentence_case(without_introduction(text))
 }
 
-/// Without an open bracket or a word that needs another one after it.
+/// Removes an open bracket, or a last word that requires another one after it.
 fn without_loose_end(text: &str) -> String {
-    const LOOSE: &str = "with|including|and|or|the|a|an|of|to|in|on|for|by|from|at|as|that|which|is|are|so|but|via|into|not";
+    const LOOSE: &str = "\
+        with|including|and|or|the|a|an|of|to|in|on|for|by|from|at|as|that|which|is|are|so|but|\
+        via|into|not";
     let mut text = text.trim_end_matches(|c: char| " ,;:–—-(.".contains(c));
     while let Some((head, last)) = text.rsplit_once(' ') {
         if !is_among(last, LOOSE) {
@@ -170,11 +179,14 @@ fn without_loose_end(text: &str) -> String {
     format!("{text}{open}")
 }
 
-/// Where a sentence that is too long may end: best between clauses, else before a detail.
-const CLAUSES: &str = ": | — | – |; |, so |, which |, because | because |, and |, but | so that |。|，|, since | since ";
+/// Where a long sentence can be shortened: preferably between clauses, or else before a detail.
+const CLAUSES: &str = "\
+    : | — | – |; |, so |, which |, because | because |, and |, but | so that |\
+    。|，|\
+    , since | since ";
 const PHRASES: &str = " with | when | after | through | (|, | while | by | instead of ";
 
-/// With a capital at the start, unless the first word is a name in code, such as `iPhone` or `x_y`.
+/// Capitalizes the first letter, unless the first word is an identifier such as `iPhone` or `x_y`.
 pub(super) fn sentence_case(text: &str) -> String {
     let first = text.split(' ').next().unwrap_or_default();
     let is_plain = first.chars().all(|c| c.is_lowercase() || ",:'’".contains(c));
@@ -185,7 +197,7 @@ pub(super) fn sentence_case(text: &str) -> String {
     }
 }
 
-/// `a, b and 3 more`.
+/// Formats `a, b and 3 more`.
 pub(super) fn listing(items: &[String], shown_max: usize) -> String {
     let more = items.len().saturating_sub(shown_max);
     let shown = &items[..items.len() - more];
@@ -200,15 +212,15 @@ pub(super) fn listing(items: &[String], shown_max: usize) -> String {
     }
 }
 
-/// In backticks, as code is written in prose; not if it holds some itself.
+/// Wraps a text in backticks, unless it contains some.
 pub(super) fn code(text: &str) -> String {
     if text.contains('`') { text.to_owned() } else { format!("`{text}`") }
 }
 
-/// A path as seen from `cwd`.
+/// A path relative to `cwd`.
 pub(super) fn relative<'p>(path: &'p str, cwd: &str) -> &'p str {
     let cwd = cwd.trim_end_matches(['/', '\\']);
-    // On Windows both separators occur, and the letter of a drive in both cases.
+    // Windows accepts both separators, and drive letters in either case.
     let is_separator = |byte: u8| byte == b'/' || byte == b'\\';
     let is_same = |(at, (a, b)): (usize, (u8, u8))| {
         a == b || is_separator(a) && is_separator(b) || at == 0 && a.eq_ignore_ascii_case(&b)
@@ -219,7 +231,7 @@ pub(super) fn relative<'p>(path: &'p str, cwd: &str) -> &'p str {
     if cwd.is_empty() || !is_inside { path } else { &path[cwd.len() + 1..] }
 }
 
-/// Adds an item that is not in the list yet, up to `items_max`.
+/// Adds an item unless the list contains it or has `items_max` items.
 pub(super) fn add(list: &mut Vec<String>, item: impl Into<String>, items_max: usize) {
     let item = item.into();
     if !item.is_empty() && list.len() < items_max && !list.contains(&item) {
@@ -227,14 +239,14 @@ pub(super) fn add(list: &mut Vec<String>, item: impl Into<String>, items_max: us
     }
 }
 
-/// How many words a text has; writing without spaces counts two characters as one.
+/// The number of words. In scripts without spaces, two characters count as one word.
 pub(super) fn words(text: &str) -> usize {
     let wide = text.chars().filter(|c| is_wide(*c)).count();
     let spaced = text.split_whitespace().filter(|word| !word.chars().any(is_wide)).count();
     spaced + wide / 2
 }
 
-/// Chinese, Japanese and Korean, where a character says more and words stand without spaces.
+/// Chinese, Japanese and Korean characters, which are written without spaces.
 pub(super) fn is_wide(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}')
 }
@@ -264,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn an_introduction_is_no_title() {
+    fn an_introduction_is_not_a_title() {
         let long = "Based on what I read, I've found the cause: the cart is rounded twice.";
         assert_eq!(title(long), "The cart is rounded twice");
         assert_eq!(title("The fix is simple: round the total once."), "Round the total once");
@@ -284,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_say_how_many_more() {
+    fn lists_show_how_many_items_are_omitted() {
         let items = ["a", "b", "c", "d"].map(String::from);
         assert_eq!(listing(&items, 2), "a, b and 2 more");
         assert_eq!(listing(&items[..3], 3), "a, b and c");

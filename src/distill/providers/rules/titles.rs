@@ -1,26 +1,27 @@
-//! Titles: the best sentence of a turn, never a cut one, and only as a last resort names of files.
+//! Titles: the best sentence of a turn, never truncated. File names are the last resort.
 
 use super::answer::Statement;
 use super::files::FileChange;
 use super::kinds;
 use super::parsed_turn::ParsedTurn;
 use super::text::{
-    TITLE_CHARS_MAX, alternatives, begins, code, fitting_title, holds, is_introduction, is_wide,
-    listing, padded, sentence_case, title, words,
+    TITLE_CHARS_MAX, alternatives, code, contains_any, fitting_title, is_introduction, is_wide,
+    listing, padded, sentence_case, starts_with_any, title, words,
 };
 
-/// A statement with fewer points does not say what was done.
+/// Minimum score of a statement about the work.
 const SCORE_MIN: i32 = 1;
 
-/// An answer with fewer points says less than its question.
+/// Minimum score of an answer; below it, the question is the better title.
 const FINDING_SCORE_MIN: i32 = -2;
 
-/// Shared words that still add points.
+/// Maximum number of shared words that add to the score.
 const SHARED_MAX: i32 = 3;
 
-/// The title for changes: a good commit subject, else the best statement of the answer, else the
-/// request, else the changes themselves. Changed files follow in brackets. A commit that is amended
-/// keeps its subject, which then says nothing of what this turn changed.
+/// The title for changes: a good commit subject, or the best statement of the answer, or the
+/// request, or the changes themselves. Changed files follow in brackets.
+///
+/// An amended commit keeps its subject, which then does not describe the changes of this turn.
 pub(super) fn of_work(turn: &ParsedTurn<'_>) -> String {
     let is_known = |subject: &String| turn.earlier.iter().any(|row| row.title.starts_with(subject));
     let subject = turn.evidence.commits().into_iter().rev().find_map(commit_title);
@@ -28,10 +29,10 @@ pub(super) fn of_work(turn: &ParsedTurn<'_>) -> String {
         Some(subject) if is_known(&subject) => (Some(subject), None),
         subject => (None, subject),
     };
-    let asked = turn.prompt.title.clone();
+    let request = turn.prompt.title.clone();
     let text = subject
         .or_else(|| best(turn, SCORE_MIN))
-        .or(asked)
+        .or(request)
         .or(amended)
         .or_else(|| best(turn, i32::MIN))
         .or_else(|| request_title(turn))
@@ -39,7 +40,7 @@ pub(super) fn of_work(turn: &ParsedTurn<'_>) -> String {
     with_files(&text, &turn.evidence.files)
 }
 
-/// The title for an answer without changes. A short one that only reports progress has none.
+/// The title for an answer without changes. A short progress report has none.
 pub(super) fn of_finding(turn: &ParsedTurn<'_>, is_long: bool) -> Option<String> {
     let any = || best(turn, i32::MIN).filter(|_| is_long);
     best(turn, FINDING_SCORE_MIN).or_else(|| request_title(turn)).or_else(any)
@@ -61,7 +62,7 @@ fn best(turn: &ParsedTurn<'_>, score_min: i32) -> Option<String> {
     best.map(|(_, title)| title)
 }
 
-/// What the statements of a turn are compared with.
+/// The texts that statements are compared with.
 struct Context {
     files: Vec<String>,
     symbols: Vec<String>,
@@ -69,33 +70,49 @@ struct Context {
     subjects: Vec<String>,
 }
 
-/// Reports of progress: true of most turns.
-const STATUS: &str = " pushed | committed | deployed | tests pass | tests passed | all tests | passes | passing | is ready | are ready | \
-     you can | is live | are live | is running | is complete | are complete | is done | are done | been completed | verified | \
-     all green | no errors | is up to date | working tree | is clean | both changes | changes are in | ready to | ready for | \
-     succeeded | build passes | lint | up and running | complete | created successfully | triggered | refresh | try | please | \
-     is now running | to stop it | went through | written to | is updated | are updated | is in place | are in place | armed | in full | done | committed as | draft | still running | now running | in progress | amended | squashed | delegating | report when | 测试通过 | тесты проходят ";
+/// Progress reports, which apply to most turns.
+const STATUS: &str = " \
+    pushed | committed | deployed | tests pass | tests passed | all tests | passes | passing | \
+    is ready | are ready | you can | is live | are live | is running | is complete | \
+    are complete | is done | are done | been completed | verified | all green | no errors | \
+    is up to date | working tree | is clean | both changes | changes are in | ready to | \
+    ready for | succeeded | build passes | lint | up and running | complete | \
+    created successfully | triggered | refresh | try | please | is now running | to stop it | \
+    went through | written to | is updated | are updated | is in place | are in place | armed | \
+    in full | done | committed as | draft | still running | now running | in progress | \
+    amended | squashed | delegating | report when | \
+    测试通过 | тесты проходят ";
 
-/// Need a sentence before them.
-const REFERENCES: &str = " this | that | it | it's | these | those | both | they | there | there's | here | here's | so | and | but | \
-     also | which | then | same | such | now | however | instead | otherwise | except | not | just | yes | no | that's | one | \
-     another | all | its | if | once | only ";
+/// Words that refer to a previous sentence.
+const REFERENCES: &str = " \
+    this | that | it | it's | these | those | both | they | there | there's | here | here's | \
+    so | and | but | also | which | then | same | such | now | however | instead | otherwise | \
+    except | not | just | yes | no | that's | one | another | all | its | if | once | only ";
 
-/// Announce what comes next, and say nothing of what was done.
-const ANNOUNCEMENTS: &str = " i'll | i will | i'm going | i am going | let me | let's | let us | now i | now i'll | now let | now let's | \
-     now please | now add | next i | next i'll | next, | next step | first i'll | first, let | going to | about to | starting | \
-     looking at | looking into | checking | based on my | i read | i've read | read all | read the | read every | reviewed all | \
-     reviewed the | i reviewed | i've reviewed | i'm stopping | i'm waiting | jetzt werde | je vais | voy a | сейчас | теперь я | \
-     şimdi ";
+/// Announcements of the next action, which do not describe the work.
+const ANNOUNCEMENTS: &str = " \
+    i'll | i will | i'm going | i am going | let me | let's | let us | now i | now i'll | \
+    now let | now let's | now please | now add | next i | next i'll | next, | next step | \
+    first i'll | first, let | going to | about to | starting | looking at | looking into | \
+    checking | based on my | i read | i've read | read all | read the | read every | \
+    reviewed all | reviewed the | i reviewed | i've reviewed | i'm stopping | i'm waiting | \
+    jetzt werde | je vais | voy a | \
+    сейчас | теперь я | \
+    şimdi ";
 
-const FIRST_PERSON: &str = " i | i'm | i've | i'd | i'll | my | let | we'll | you | your | you're | please | sorry | want ";
+const FIRST_PERSON: &str = " \
+    i | i'm | i've | i'd | i'll | my | let | we'll | you | your | you're | please | sorry | want ";
 
 /// Causes and effects.
 const CAUSES: &str =
     " because | root cause | caused by | the cause | due to | the bug was | the problem was ";
-const EFFECTS: &str = " because | root cause | caused by | the cause | due to | so that | instead of | no longer | now | was missing | \
-     fixed by | which made | turns out | the bug was | the problem was | never | silently | only when | by default | weil | \
-     jetzt | потому | теперь | причина | çünkü | artık ";
+const EFFECTS: &str = " \
+    because | root cause | caused by | the cause | due to | so that | instead of | no longer | \
+    now | was missing | fixed by | which made | turns out | the bug was | the problem was | \
+    never | silently | only when | by default | \
+    weil | jetzt | \
+    потому | теперь | причина | \
+    çünkü | artık ";
 
 impl Context {
     fn of(turn: &ParsedTurn<'_>) -> Self {
@@ -124,8 +141,8 @@ impl Context {
         2 * i32::from(names_symbol)
             + i32::from(names_file)
             + i32::from(title.contains('`'))
-            + 2 * i32::from(holds(&text, EFFECTS))
-            + 2 * i32::from(holds(&text, CAUSES))
+            + 2 * i32::from(contains_any(&text, EFFECTS))
+            + 2 * i32::from(contains_any(&text, CAUSES))
             + 2 * i32::from(is_verb)
             + i32::from(wide)
             + (shared as i32).min(SHARED_MAX)
@@ -133,54 +150,60 @@ impl Context {
             + i32::from(position == 1)
             - i32::from(position > 8)
             - i32::from(statement.is_item)
-            - 4 * i32::from(holds(&text, STATUS))
-            - 2 * i32::from(begins(&text, FIRST_PERSON))
-            - 4 * i32::from(begins(&text, ANNOUNCEMENTS))
-            - 3 * i32::from(begins(&text, REFERENCES))
+            - 4 * i32::from(contains_any(&text, STATUS))
+            - 2 * i32::from(starts_with_any(&text, FIRST_PERSON))
+            - 4 * i32::from(starts_with_any(&text, ANNOUNCEMENTS))
+            - 3 * i32::from(starts_with_any(&text, REFERENCES))
             - 3 * i32::from(statement.text.ends_with([':', '：']))
             - 4 * i32::from(is_introduction(&statement.text))
             - 3 * i32::from(is_short)
             - 2 * i32::from(title.contains("://"))
             - 2 * i32::from(
-                holds(&text, " i'd | i'll | i can | you'd | want me | option | test the ")
+                contains_any(&text, " i'd | i'll | i can | you'd | want me | option | test the ")
                     || title.contains('✅'),
             )
             - 2 * i32::from(statement.is_item && label_chars(title).is_some())
-            - i32::from(begins(&text, " when | after | while | before | in | on | for | with "))
+            - i32::from(starts_with_any(
+                &text,
+                " when | after | while | before | in | on | for | with ",
+            ))
     }
 }
 
-/// The length of a label before a colon: `Region: eu-west-1` is a property and no result.
+/// The length of the label before a colon: `Region: eu-west-1` is a property, not a result.
 fn label_chars(title: &str) -> Option<usize> {
     let (label, _) = title.split_once(": ")?;
     let chars = label.chars().count();
     (chars <= 30 && !label.contains('`')).then_some(chars)
 }
 
-/// Words that are unlikely to occur in any sentence.
+/// Words that are unlikely to occur in most sentences.
 pub(super) fn rare_words(lower: &str) -> impl Iterator<Item = &str> {
-    const COMMON: &str = "please|could|would|should|which|there|their|these|those|about|after|again|before|because|where|while|\
-        using|make|sure|files|file|change|changes|update|commit|issue|following|implement|plan|still|other|first|being|check|\
-        current|currently|something|anything|everything|right|want|need|think";
+    const COMMON: &str = "\
+        please|could|would|should|which|there|their|these|those|about|after|again|before|because|\
+        where|while|using|make|sure|files|file|change|changes|update|commit|issue|following|\
+        implement|plan|still|other|first|being|check|current|currently|something|anything|\
+        everything|right|want|need|think";
     lower.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| {
         word.chars().count() >= 5 && !alternatives(COMMON).any(|common| common == *word)
     })
 }
 
-/// The subject of a commit as a title, unless it says nothing.
+/// The subject of a commit as a title, unless it is too general.
 fn commit_title(subject: &str) -> Option<String> {
     let text = without_kind(subject);
     let lower = padded(&text.to_lowercase());
-    let is_generic = begins(
+    let is_generic = starts_with_any(
         &lower,
-        " wip | fix review | address review | review comments | address feedback | update changelog | \
-         merge | fixup | squash | bump version | apply suggestions | minor | cleanup | more fixes | checkpoint ",
+        " wip | fix review | address review | review comments | address feedback | \
+         update changelog | merge | fixup | squash | bump version | apply suggestions | minor | \
+         cleanup | more fixes | checkpoint ",
     );
     let title = fitting_title(&text)?;
     (words(&title) >= 3 && !is_generic && !names_only_files(&title)).then_some(title)
 }
 
-/// `fix(cart): round once` says `cart: round once`, and `fix: round once` says `round once`.
+/// Converts `fix(cart): round once` to `cart: round once`, and `fix: round once` to `round once`.
 fn without_kind(subject: &str) -> String {
     match subject.split_once(": ") {
         Some((prefix, rest)) if kinds::of_prefix(subject).is_some() => {
@@ -191,7 +214,7 @@ fn without_kind(subject: &str) -> String {
     }
 }
 
-/// The request as a title, if it is more than an answer such as "yes".
+/// The request as a title, unless it is only an answer such as "yes".
 fn request_title(turn: &ParsedTurn<'_>) -> Option<String> {
     let request = &turn.prompt.request;
     let title = fitting_title(request.trim_end_matches('?'))?;
@@ -200,7 +223,7 @@ fn request_title(turn: &ParsedTurn<'_>) -> Option<String> {
         .filter(|title| title.chars().count() <= TITLE_CHARS_MAX)
 }
 
-/// Whether a title is only paths and words such as "Changed".
+/// Whether a title consists only of paths and words such as "Changed".
 fn names_only_files(title: &str) -> bool {
     let is_path = |word: &str| {
         let word = word.trim_matches(|c: char| !c.is_alphanumeric() && c != '/' && c != '.');
@@ -211,7 +234,9 @@ fn names_only_files(title: &str) -> bool {
                     && extension.chars().all(char::is_alphanumeric)
             })
     };
-    let verbs = "changed|created|updated|modified|added|edited|deleted|removed|and|more|in|the|files|file|a|with";
+    let verbs = "\
+        changed|created|updated|modified|added|edited|deleted|removed|and|more|in|the|files|file|\
+        a|with";
     let mut has_path = false;
     title.split_whitespace().all(|word| {
         has_path |= is_path(word);
@@ -221,7 +246,7 @@ fn names_only_files(title: &str) -> bool {
     }) && has_path
 }
 
-/// Changed files behind the title, if the title does not name them and there is room.
+/// Appends the changed files to the title, if it does not name them and they fit.
 fn with_files(title: &str, files: &[FileChange]) -> String {
     let names: Vec<String> = distinct_names(files);
     if names.is_empty() || names.iter().any(|name| title.contains(name.as_str())) {
@@ -239,7 +264,7 @@ fn with_files(title: &str, files: &[FileChange]) -> String {
     title.to_owned()
 }
 
-/// Base names, each once; with its folder where two files have the same name.
+/// File names without duplicates. If two files have the same name, their folder is included.
 fn distinct_names(files: &[FileChange]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let base =
@@ -258,13 +283,13 @@ fn distinct_names(files: &[FileChange]) -> Vec<String> {
     names
 }
 
-/// The title from the changes alone.
+/// A title from the changes alone.
 fn of_changes(turn: &ParsedTurn<'_>) -> String {
     let files = &turn.evidence.files;
     if let [file] = files.as_slice() {
         return title(&single_file(file));
     }
-    // Names of functions say more than names of files.
+    // Function names are more specific than file names.
     let names = files.iter().flat_map(|file| file.gained.iter().chain(&file.touched));
     let symbols: Vec<String> = names.take(3).map(|name| code(name)).collect();
     let has_new = files.iter().any(|file| file.is_new);
@@ -304,7 +329,7 @@ mod tests {
     use crate::turn_prompt::{ToolView, Turn};
 
     #[test]
-    fn an_amended_commit_is_called_by_what_was_changed() {
+    fn an_amended_commit_is_titled_by_its_changes() {
         let title = |earlier: &[&'static str]| {
             let input = r#"{"command":"git commit --amend -m 'feat: add carts for guests'"}"#;
             let tool = ToolView { tool: "Bash", input, output: "{}", ..ToolView::default() };

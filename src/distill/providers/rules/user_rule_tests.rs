@@ -60,7 +60,7 @@ fn rules_are_addressed_to_the_assistant() {
 }
 
 #[test]
-fn reports_questions_and_tasks_are_no_rules() {
+fn reports_questions_and_tasks_are_not_rules() {
     for text in [
         "The callback never fires.",
         "It always worked.",
@@ -112,8 +112,10 @@ fn reports_questions_and_tasks_are_no_rules() {
 
 #[test]
 fn the_items_of_a_list_of_rules_are_rules() {
-    let text = "Look into the cart, no code yet. The rules are:\nsimple solution\nno breaking changes\n\
-                Then tell me in many words what you found, where it stands, and why it went wrong.";
+    let text = "\
+        Look into the cart, no code yet. The rules are:\nsimple solution\n\
+        no breaking changes\n\
+        Then tell me in many words what you found, where it stands, and why it went wrong.";
     assert_eq!(rules(text), ["simple solution", "no breaking changes"]);
     assert!(rules("The cart has these parts:\nsimple list\nlong total").is_empty());
 }
@@ -148,7 +150,7 @@ fn a_rule_about_how_to_work_lasts_and_a_wish_for_a_result_does_not() {
 }
 
 #[test]
-fn a_long_rule_is_called_by_the_clause_that_states_it() {
+fn the_title_of_a_long_rule_is_its_main_clause() {
     let list = "We have the front page and the topics, such as carts and notes, whatever";
     let rule =
         format!("{list}, but it should be as easy as possible to get to where you want to go.");
@@ -159,7 +161,7 @@ fn a_long_rule_is_called_by_the_clause_that_states_it() {
 }
 
 #[test]
-fn pasted_text_is_not_the_user() {
+fn pasted_text_states_no_rules() {
     assert!(rules("Implement the following plan:\n\n# Plan\nNever use npm.").is_empty());
     assert!(rules("diff:\n@@ -1 +1 @@\n- never use npm\n+ always use pnpm").is_empty());
     assert!(rules(&"Always use pnpm.\n".repeat(100)).is_empty());
@@ -168,7 +170,7 @@ fn pasted_text_is_not_the_user() {
     assert_eq!(rules(&dictated), ["I don't want a second cart, not even for guests."]);
 }
 
-/// The lines of a file of examples.
+/// The lines of a file with examples.
 fn examples(name: &str) -> Vec<String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/user_rules");
     let text = std::fs::read_to_string(format!("{folder}/{name}.txt")).unwrap();
@@ -176,14 +178,14 @@ fn examples(name: &str) -> Vec<String> {
 }
 
 #[test]
-fn wishes_that_hold_beyond_a_request_have_many_forms() {
+fn lasting_rules_are_recognized_in_many_forms() {
     let examples = [examples("rules"), examples("rules_other_languages")].concat();
     let missed: Vec<&String> = examples.iter().filter(|text| rules(text).is_empty()).collect();
     assert_eq!(missed, Vec::<&String>::new());
 }
 
 #[test]
-fn tasks_questions_and_reports_are_no_rules() {
+fn tasks_questions_and_reports_in_fixtures_are_not_rules() {
     let examples = examples("no_rules");
     let taken: Vec<&String> = examples.iter().filter(|text| !rules(text).is_empty()).collect();
     assert_eq!(taken, Vec::<&String>::new());

@@ -1,23 +1,23 @@
-//! Rules of the user: what the user wants, forbids or corrects, in the user's own words.
+//! Finds rules in a prompt: the user's demands, prohibitions and corrections, quoted.
 //!
-//! A rule is an address to the assistant or a demand on the result. A keyword such as "never" is
+//! A rule addresses the assistant or demands something of the result. A keyword such as "never" is
 //! not enough: "The callback never fires" reports a fault.
 
 use super::markdown::sentences;
 use super::rule_clause::Clause;
 use super::rule_phrases::RULE_LISTS;
-use super::text::{add, begins, clip, fitting_title, holds, padded, words};
+use super::text::{add, clip, contains_any, fitting_title, padded, starts_with_any, words};
 
 const RULES_MAX: usize = 6;
 const RULE_CHARS_MAX: usize = 300;
 
-/// A longer prompt is a plan, a log or a document, unless it is running text of few lines. Such a
-/// text weighs much, so that only clear rules of it count.
+/// A longer prompt is a plan, a log or a document, unless it is prose of few lines. In such a
+/// prompt only clear rules count.
 const PROMPT_CHARS_MAX: usize = 1_500;
 const DICTATED_CHARS_MAX: usize = 6_000;
 const DICTATED_LINES_MAX: usize = 4;
 
-/// What the user wants to hold, in the user's words, the strongest first.
+/// The user's lasting instructions, quoted, the strongest first.
 pub(super) fn rules(prompt: &str) -> Vec<String> {
     let chars = prompt.chars().count();
     let is_dictated = chars <= DICTATED_CHARS_MAX && prompt.lines().count() <= DICTATED_LINES_MAX;
@@ -46,7 +46,7 @@ pub(super) fn rules(prompt: &str) -> Vec<String> {
     rules
 }
 
-/// Without the link that a prompt begins with.
+/// Removes a leading URL.
 fn without_address(sentence: &str) -> &str {
     let (first, rest) = sentence.split_once(' ').unwrap_or((sentence, ""));
     if first.starts_with("https://") { rest.trim_start() } else { sentence }
@@ -65,38 +65,39 @@ pub(super) fn stating_clause(rule: &str) -> &str {
     clauses.into_iter().find(|clause| words(clause) >= 3 && is_stated(clause)).unwrap_or(rule)
 }
 
-/// More marks make a list.
+/// Text with more separators is a list.
 const CLAUSES_MAX: usize = 6;
 
-/// The strength of a rule in a list of them, and how long it may be.
+/// Strength of a rule in a list of rules, and its maximum length.
 const LISTED: u8 = 3;
 const LISTED_WORDS_MAX: usize = 16;
 
-/// "The rules are:"
+/// Matches "The rules are:"
 fn announces_rules(line: &str) -> bool {
     let last = sentences(line).pop().unwrap_or_default();
     last.ends_with([':', '：'])
         && words(last) < LISTED_WORDS_MAX
-        && holds(&padded(&last.to_lowercase()), RULE_LISTS)
+        && contains_any(&padded(&last.to_lowercase()), RULE_LISTS)
 }
 
-/// Plans, logs, diffs and code that the user pasted.
+/// Whether the prompt contains a pasted plan, log, diff or code.
 fn is_pasted(prompt: &str) -> bool {
     let lower = prompt.to_lowercase();
-    let marks = "implement the following plan|\n@@ -|=== diff|\ndiff --git|traceback (most recent|\n    at |base directory for this skill|\
-        this session is being continued";
+    let marks = "\
+        implement the following plan|\n@@ -|=== diff|\ndiff --git|traceback (most recent|\
+        \n    at |base directory for this skill|this session is being continued";
     let code_lines = prompt.lines().filter(|line| is_code(line)).count();
-    holds(&lower, marks) || code_lines * 3 > prompt.lines().count().max(6)
+    contains_any(&lower, marks) || code_lines * 3 > prompt.lines().count().max(6)
 }
 
 fn is_code(line: &str) -> bool {
     let text = line.trim();
-    begins(text, "$ |> |+ |- [|PS C:|{|}|//|#!|import |const |def |func |fn |class ")
+    starts_with_any(text, "$ |> |+ |- [|PS C:|{|}|//|#!|import |const |def |func |fn |class ")
         || text.ends_with(['{', '}', ';'])
-        || begins(text, "error|warning|[error|[info")
+        || starts_with_any(text, "error|warning|[error|[info")
 }
 
-/// How clearly a sentence states a rule; 0 if it does not. Each clause of it can state one.
+/// How clearly a sentence states a rule; 0 if it does not. Each of its clauses is checked.
 fn strength(sentence: &str) -> u8 {
     if !(2..=60).contains(&words(sentence)) || sentence.starts_with('/') {
         return 0;
@@ -111,9 +112,8 @@ fn strength(sentence: &str) -> u8 {
     clauses.map(|clause| Clause::of(clause).strength()).max().unwrap_or(0)
 }
 
-/// Whether a rule is about how to work, and so holds again: what is always or never done, what the
-/// user forbids, what the user had to complain about. A wish for one result is fulfilled once: "The
-/// total should be bold".
+/// Whether a rule is about how to work, and so applies again: standing practice, prohibitions,
+/// complaints. A wish for one result is fulfilled once: "The total should be bold".
 pub(super) fn is_lasting(rule: &str) -> bool {
     Clause::of(rule).is_lasting()
 }

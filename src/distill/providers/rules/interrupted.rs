@@ -1,14 +1,15 @@
-//! Interrupted turns: started, without a final message.
+//! Interrupted turns: started, but without a final message.
 
 use super::observations::{FACTS_MAX, file_facts};
 use super::parsed_turn::ParsedTurn;
 use super::reply::Observation;
 use super::text::{add, clip, code, listing, title};
 
-/// What is left to do after an interruption.
+/// The next step recorded for an interrupted turn.
 pub(super) const INTERRUPTED: &str = "Interrupted: begun, and not finished";
 
-/// What an interrupted turn changed, by its tools alone. A commit says better what was done.
+/// Describes the changes of an interrupted turn from its tools alone. Returns nothing if the turn
+/// made a commit, because the commit subject is a better description.
 pub(super) fn work(parsed: &ParsedTurn<'_>) -> Option<Observation> {
     let evidence = &parsed.evidence;
     if !parsed.is_interrupted || !evidence.commits().is_empty() {
