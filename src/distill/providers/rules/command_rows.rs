@@ -107,22 +107,38 @@ pub(super) fn detours<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Ob
 }
 
 /// Formats `Use B, not A: why`, shortened to fit a title. A long command is shown by its first
-/// words.
+/// words; if those do not show what differs, the difference is shown.
 fn detour_title(wrong: &str, why: &str, right: &str) -> String {
-    let (wrong, right) = (code(&head(wrong, 30)), code(&head(right, 44)));
-    let fits = |text: &String| text.chars().count() <= TITLE_CHARS_MAX;
-    let same = wrong == right;
-    let all = if same {
-        format!("{wrong}{FAILS}{why}")
-    } else {
-        format!("Use {right}, not {wrong}: {why}")
+    let (short_wrong, short_right) = (head(wrong, 30), head(right, 44));
+    let is_cut = short_wrong.len() < wrong.len() || short_right.len() < right.len();
+    let difference = if is_cut { difference(wrong, right) } else { None };
+    let (wrong, right) = (code(&short_wrong), code(&short_right));
+    let short = match difference {
+        Some(difference) => difference,
+        None if wrong == right => format!("{wrong} works in another form"),
+        None => format!("Use {right}, not {wrong}"),
     };
-    let short = if same {
-        format!("{wrong} works in another form")
-    } else {
-        format!("Use {right}, not {wrong}")
-    };
-    Some(all).filter(fits).unwrap_or(short)
+    let all = format!("{short}: {why}");
+    if all.chars().count() <= TITLE_CHARS_MAX { all } else { short }
+}
+
+/// Which words the command needs, or does not accept, if it differs by those alone.
+fn difference(wrong: &str, right: &str) -> Option<String> {
+    let (few, many) = (words_of(wrong), words_of(right));
+    let (few, many, verb) =
+        if few.len() < many.len() { (few, many, "needs") } else { (many, few, "does not accept") };
+    let start = few.iter().zip(&many).take_while(|(one, other)| one == other).count();
+    let end = &many[many.len() - (few.len() - start)..];
+    let is_whole = !wrong.ends_with('…') && !right.ends_with('…');
+    if few.is_empty() || few.len() == many.len() || few[start..] != *end || !is_whole {
+        return None;
+    }
+    let extra = many[start..many.len() - end.len()].join(" ");
+    Some(format!("{} {verb} {}", code(&head(&few.join(" "), 40)), code(&head(&extra, 40))))
+}
+
+fn words_of(command: &str) -> Vec<&str> {
+    command.split(' ').filter(|word| !word.is_empty()).collect()
 }
 
 /// The first words of a command.
@@ -243,6 +259,30 @@ mod tests {
     }
 
     #[test]
+    fn a_long_command_is_called_by_what_differs() {
+        let host = "shop secret set HOST --body '203.0.113.7' --of warehouse";
+        let cases = [
+            (
+                format!("{host} --repo example/warehouse-and-shop"),
+                host.to_owned(),
+                "`shop secret set HOST --body` does not accept `--repo example/warehouse-and-shop`",
+            ),
+            (
+                host.to_owned(),
+                format!("SHOP_REGION=eu-central-1-b {host}"),
+                "`shop secret set HOST --body` needs `SHOP_REGION=eu-central-1-b`",
+            ),
+        ];
+        for (wrong, right, title) in cases {
+            let refused = "Exit code 1\nerror: unknown option";
+            let reply = reply(&[(&wrong, refused), (&right, "ok")], None);
+            assert!(reply.contains(&format!("<title>{title}")), "{title}\n{reply}");
+        }
+        let refused = ("git stash", "Exit code 1\nerror: could not write index");
+        assert!(!reply(&[refused, ("git stash list", "")], None).contains("git stash list"));
+    }
+
+    #[test]
     fn a_failed_git_hook_is_not_recorded_as_a_fix() {
         let failed = "Exit code 1\nerror: Item 3 failed";
         let fixed = |command| {
@@ -250,6 +290,9 @@ mod tests {
             reply(&runs, None).contains("Fixed on the way")
         };
         assert!(fixed("./pack --all"));
+        let missing = "Exit code 1\nerror: .venv/bin/activate: No such file or directory";
+        let runs = [("./pack --all", missing), ("edit /p/cart.rs", ""), ("./pack --all", "ok")];
+        assert!(!reply(&runs, None).contains("Fixed on the way"));
         assert!(!fixed("git commit -m carts"));
     }
 

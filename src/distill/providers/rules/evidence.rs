@@ -6,6 +6,7 @@ use super::answer::Answer;
 use super::choices::Choice;
 use super::commands::{Commit, Purpose, Run};
 use super::files::{self, FileChange};
+use super::prompt::plan_heading;
 use super::text::{add, clip, code, contains_any, one_line, relative, words};
 use crate::turn_prompt::{ToolView, Turn};
 use claude_mem_capture::clients::patched_files;
@@ -29,6 +30,10 @@ pub(super) struct Evidence {
     pub(super) choices: Vec<Choice>,
     /// Unfinished tasks from the assistant's to-do list.
     pub(super) unfinished: Vec<String>,
+    /// A program asked for data, and there is none, such as a review without findings.
+    pub(super) has_empty_result: bool,
+    /// The heading of the plan that the turn wrote.
+    plan: Option<String>,
 }
 
 /// A command that failed, then passed after a change.
@@ -54,6 +59,8 @@ pub(super) struct Detour<'e> {
 /// The replacement must follow within this number of tool uses.
 const DETOUR_TOOLS_MAX: usize = 3;
 
+const PLAN_LINES_MAX: usize = 40;
+
 const WORKS_MAX: usize = 4;
 
 impl Evidence {
@@ -64,11 +71,20 @@ impl Evidence {
             let (input, output) = (parsed(view.input), parsed(view.output));
             evidence.take(view, &input, &output, (turn.cwd, at));
         }
+        let last = turn.last_assistant_message.unwrap_or_default().trim();
+        evidence.has_empty_result |= last.starts_with(['{', '['])
+            && serde_json::from_str(last).is_ok_and(|data| is_empty_data(&data));
         let inside = |file: &FileChange| !is_scratch(&file.path) || file.path != file.shown;
         if evidence.files.iter().any(inside) {
             evidence.files.retain(inside);
         }
         evidence
+    }
+
+    /// The heading of the plan, if the turn wrote nothing else.
+    pub(super) fn plan_alone(&self) -> Option<&str> {
+        let is_alone = self.files.iter().all(|file| is_plan_file(&file.path));
+        self.plan.as_deref().filter(|_| is_alone && self.commits().is_empty())
     }
 
     fn take(
@@ -81,6 +97,10 @@ impl Evidence {
         let text = |key: &str| input[key].as_str().unwrap_or_default();
         match view.tool {
             tool if files::is_change(tool) => {
+                if files::path(input).is_some_and(is_plan_file) {
+                    let written = [&input["content"], &output["originalFile"]];
+                    self.plan(written.iter().find_map(|text| text.as_str()).unwrap_or_default());
+                }
                 files::gather(&mut self.files, view, (input, output), (cwd, at));
             }
             // Only for a patch of several files. A patch of one file is recorded as `Edit`.
@@ -118,6 +138,8 @@ impl Evidence {
                     LIST_MAX,
                 );
             }
+            "StructuredOutput" => self.has_empty_result = is_empty_data(input),
+            "ExitPlanMode" => self.plan(text("plan")),
             "AskUserQuestion" => self.choices(input, output),
             "TodoWrite" => self.todos(input),
             tool if tool.starts_with("mcp__") && !tool.contains("claude-mem") => {
@@ -125,6 +147,12 @@ impl Evidence {
             }
             _ => {}
         }
+    }
+
+    fn plan(&mut self, text: &str) {
+        // A file may be long; its heading is at its start.
+        let start: Vec<&str> = text.lines().take(PLAN_LINES_MAX).collect();
+        self.plan = plan_heading(&start.join("\n")).or(self.plan.take());
     }
 
     fn choices(&mut self, input: &Value, output: &Value) {
@@ -374,6 +402,8 @@ fn is_same_task(wrong: &Run, why: &str, right: &Run) -> bool {
         ([_, one, ..], [_, other, ..]) if one != other && is_name(one) && is_name(other) => {
             contains_any(&why.to_lowercase(), unknown)
         }
+        // `git stash list` is not a replacement for `git stash`.
+        ([_, one], [_, other, third, ..]) if one == other => !is_name(third),
         _ => true,
     }
 }
@@ -401,6 +431,21 @@ fn works(run: &Run) -> String {
 
 fn parsed(json: &str) -> Value {
     serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.to_owned()))
+}
+
+fn is_empty_data(data: &Value) -> bool {
+    match data {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.iter().all(is_empty_data),
+        Value::Object(fields) => fields.values().all(is_empty_data),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Whether the client keeps a plan in a file, which has a random name.
+fn is_plan_file(path: &str) -> bool {
+    path.replace('\\', "/").contains("/.claude/plans/")
 }
 
 /// Whether a path is in a folder for temporary files.

@@ -29,6 +29,14 @@ const FINDING_CHARS_MIN: usize = 100;
 /// A shorter answer without any lookup is not a finding.
 const CHAT_CHARS_MIN: usize = 400;
 
+/// A longer report about running work has results, too.
+const INTERIM_CHARS_MAX: usize = 600;
+
+/// Failures that are about the machine and not about the project.
+const MACHINE_FAULTS: &str = "\
+    No such file or directory|command not found|Permission denied|No space left on device|\
+    Connection refused|Connection reset|timed out|Could not resolve host";
+
 /// A shorter sentence about the user's choice is unclear without the question.
 const ECHO_WORDS_MIN: usize = 7;
 
@@ -178,6 +186,7 @@ fn fixes_on_the_way<'s>(
     let is_own = move |fix: &Fix<'_>| {
         let fault =
             fix.before.fault.as_ref().filter(|fault| fault.weight >= 5 && !fault.is_compile);
+        let is_of_machine = fault.is_some_and(|fault| contains_any(&fault.essence, MACHINE_FAULTS));
         let is_style = contains_any(&fix.before.shown, "lint|format|fmt|prettier|biome|ruff|black");
         let is_test_edited = fix.files.iter().any(|file| file.class() == Class::Test);
         // A git hook prints the output of any check, so the failing check is unknown.
@@ -185,6 +194,7 @@ fn fixes_on_the_way<'s>(
         let is_changed = !(fix.files.is_empty() && fix.effects.is_empty());
         !matches!(kind, Kind::Bugfix | Kind::Refactor)
             && fault.is_some()
+            && !is_of_machine
             && !is_style
             && !is_hook
             && is_changed
@@ -227,7 +237,8 @@ fn finding(parsed: &ParsedTurn<'_>, verbosity: Verbosity) -> Option<Observation>
         Verbosity::Normal if !looked => CHAT_CHARS_MIN,
         Verbosity::Normal | Verbosity::Verbose => FINDING_CHARS_MIN,
     };
-    if chars < chars_min {
+    let is_interim = chars < INTERIM_CHARS_MAX && titles::is_interim(parsed);
+    if chars < chars_min || evidence.has_empty_result || is_interim {
         return None;
     }
     let title = titles::of_finding(parsed, chars >= CHAT_CHARS_MIN)?;

@@ -18,6 +18,8 @@ pub(super) struct Prompt {
     pub(super) request: String,
     /// The request as a title, if it starts with a task or a plan.
     pub(super) title: Option<String>,
+    /// The request is to carry out a plan that the user accepted.
+    pub(super) is_plan: bool,
     /// Decisions stated along with the request.
     pub(super) decisions: Vec<String>,
     /// The option that the user selected.
@@ -73,6 +75,7 @@ impl Prompt {
             title: (begins_with_a_task(bare) && words(first) >= 3)
                 .then(|| fitting_title(first.trim_end_matches('?')))
                 .flatten(),
+            is_plan: false,
             decisions,
             picked,
             rules,
@@ -83,8 +86,18 @@ impl Prompt {
 
 /// A plan that the user accepted. Its heading is the request; its text was not written by the user.
 fn plan(prompt: &str) -> Option<Prompt> {
-    let rest = prompt.trim_start().strip_prefix("Implement the following plan:")?;
-    let heading = markdown::blocks(rest).into_iter().find_map(|block| match block {
+    let heading = plan_heading(prompt.trim_start().strip_prefix("Implement the following plan:")?)?;
+    Some(Prompt {
+        request: clip(&format!("Implement the plan: {heading}"), REQUEST_CHARS_MAX),
+        title: fitting_title(&heading).filter(|title| words(title) >= 2),
+        is_plan: true,
+        ..Prompt::default()
+    })
+}
+
+/// The first heading of a plan, or its first sentence.
+pub(super) fn plan_heading(plan: &str) -> Option<String> {
+    let heading = markdown::blocks(plan).into_iter().find_map(|block| match block {
         Block::Heading(text) | Block::BoldLine(text) => Some(text),
         Block::Paragraph(text) | Block::Labelled(text) => {
             sentences(&text).first().map(|first| (*first).to_owned())
@@ -93,12 +106,7 @@ fn plan(prompt: &str) -> Option<Prompt> {
     })?;
     let labels = "Implementation Plan:|Implementation Plan|Plan:|Plan —|Plan -|План:|Fix Plan:";
     let bare = alternatives(labels).find_map(|label| heading.strip_prefix(label));
-    let heading = sentence_case(bare.unwrap_or(&heading).trim_start_matches([' ', '—', ':', '-']));
-    Some(Prompt {
-        request: clip(&format!("Implement the plan: {heading}"), REQUEST_CHARS_MAX),
-        title: fitting_title(&heading).filter(|title| words(title) >= 2),
-        ..Prompt::default()
-    })
+    Some(sentence_case(bare.unwrap_or(&heading).trim_start_matches([' ', '—', ':', '-'])))
 }
 
 /// The user's text before a pasted one: `It reports this:`, followed by paragraphs or tables from

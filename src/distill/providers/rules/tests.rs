@@ -82,6 +82,68 @@ fn the_title_of_a_form_answer_has_the_question_or_its_header() {
     assert_eq!(title(&format!("{context}Where should it live?")), "SQLite — Storage");
 }
 
+fn tool(name: &str, input: &Value, output: &Value) -> Tool {
+    let (input, output) = (input.to_string(), output.to_string());
+    Tool { name: name.to_owned(), input, output, ..Tool::default() }
+}
+
+/// The title of the first observation; empty if the turn leaves none.
+fn first_title(prompt: &str, tools: Vec<Tool>, answer: &str) -> String {
+    let (prompt, answer) = (prompt.to_owned(), Some(answer.to_owned()));
+    let turn = Recorded { prompt, tools, answer, is_over: true, ..Recorded::default() }.extract();
+    let title = turn.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>"));
+    title.map_or_else(String::new, |(title, _)| title.to_owned())
+}
+
+fn edit(path: &str) -> Tool {
+    let input = serde_json::json!({"file_path": path, "old_string": "a", "new_string": "b"});
+    tool("Edit", &input, &serde_json::json!({}))
+}
+
+#[test]
+fn work_is_called_by_its_plan_or_request_rather_than_by_an_item_of_a_list() {
+    let items = "All checks pass.\n\n- Added `useMemo` to the imports of cart.ts\n- Changed `Cart` in cart.ts";
+    let plan = "Implement the following plan:\n\n# Show prices in euro\n\nNever use cents.";
+    let title = |prompt| first_title(prompt, vec![edit("/p/cart.ts")], items);
+    assert_eq!(title(plan), "Show prices in euro (cart.ts)");
+    assert_eq!(title("Add a total to the cart"), "Add a total to the cart (cart.ts)");
+    assert_eq!(title("go"), "Added `useMemo` to the imports of cart.ts");
+}
+
+#[test]
+fn a_plan_is_called_by_its_heading() {
+    let path = "/home/ana/.claude/plans/giggly-doodling-toast.md";
+    let text = "# Plan: Show the address of the shop\n\n## Context\n\nIt is missing.";
+    let written = serde_json::json!({"file_path": path, "content": text});
+    let said = "I have written the plan and wait for your approval of all of its parts.";
+    let title = |tool| first_title("Show the address", vec![tool], said);
+    let planned = "Planned: Show the address of the shop";
+    assert_eq!(title(tool("Write", &written, &serde_json::json!({}))), planned);
+    let known = serde_json::json!({"originalFile": text});
+    let edited = serde_json::json!({"file_path": path, "old_string": "a", "new_string": "b"});
+    assert_eq!(title(tool("Edit", &edited, &known)), planned);
+}
+
+#[test]
+fn an_empty_result_and_an_interim_report_leave_no_row() {
+    let read = || tool("Read", &serde_json::json!({"file_path": "/p/cart.ts"}), &Value::Null);
+    let said = "The cart only adds static strings, reads no input of a guest and sends nothing to \
+                another machine, so that there is no way in for anybody.";
+    let result = |findings: Value| {
+        let output =
+            tool("StructuredOutput", &serde_json::json!({"findings": findings}), &Value::Null);
+        first_title("Review this change", vec![read(), output], said)
+    };
+    assert_eq!(result(serde_json::json!([])), "");
+    assert_ne!(result(serde_json::json!([{"file": "cart.ts"}])), "");
+    let interim = "The review of the cart is still running in the background, with the same task \
+                   as before. I'll report when it is done, and go on with the till after that.";
+    assert_eq!(first_title("go on", vec![read()], interim), "");
+    let done = "The review of the cart found that it rounds twice, once for each line and once for \
+                the total of all lines, which is off by a cent for three of the ten carts.";
+    assert_ne!(first_title("go on", vec![read()], done), "");
+}
+
 #[test]
 fn a_form_keeps_what_the_chosen_option_means() {
     let question = "Which database should the carts use?";

@@ -18,11 +18,15 @@ const FINDING_SCORE_MIN: i32 = -2;
 /// Maximum number of shared words that add to the score.
 const SHARED_MAX: i32 = 3;
 
-/// The title for changes: a good commit subject, or the best statement of the answer, or the
-/// request, or the changes themselves. Changed files follow in brackets.
+/// The title for changes: a good commit subject, or the heading of the plan, or the best sentence
+/// of the answer, or the request, or the best item of a list, or the changes themselves. Changed
+/// files follow in brackets.
 ///
 /// An amended commit keeps its subject, which then does not describe the changes of this turn.
 pub(super) fn of_work(turn: &ParsedTurn<'_>) -> String {
+    if let Some(plan) = turn.evidence.plan_alone() {
+        return title(&format!("Planned: {plan}"));
+    }
     let is_known = |subject: &String| turn.earlier.iter().any(|row| row.title.starts_with(subject));
     let subject = turn.evidence.commits().into_iter().rev().find_map(commit_title);
     let (amended, subject): (Option<_>, Option<_>) = match subject {
@@ -30,11 +34,13 @@ pub(super) fn of_work(turn: &ParsedTurn<'_>) -> String {
         subject => (None, subject),
     };
     let request = turn.prompt.title.clone();
+    let plan = request.clone().filter(|_| turn.prompt.is_plan);
     let text = subject
-        .or_else(|| best(turn, SCORE_MIN))
+        .or(plan)
+        .or_else(|| best(turn, SCORE_MIN, |statement| !statement.is_item))
         .or(request)
         .or(amended)
-        .or_else(|| best(turn, i32::MIN))
+        .or_else(|| best(turn, i32::MIN, |_| true))
         .or_else(|| request_title(turn))
         .unwrap_or_else(|| of_changes(turn));
     with_files(&text, &turn.evidence.files)
@@ -42,16 +48,26 @@ pub(super) fn of_work(turn: &ParsedTurn<'_>) -> String {
 
 /// The title for an answer without changes. A short progress report has none.
 pub(super) fn of_finding(turn: &ParsedTurn<'_>, is_long: bool) -> Option<String> {
-    let any = || best(turn, i32::MIN).filter(|_| is_long);
-    best(turn, FINDING_SCORE_MIN).or_else(|| request_title(turn)).or_else(any)
+    if let Some(plan) = turn.evidence.plan_alone() {
+        return Some(title(&format!("Planned: {plan}")));
+    }
+    let any = || best(turn, i32::MIN, |_| true).filter(|_| is_long);
+    best(turn, FINDING_SCORE_MIN, |_| true).or_else(|| request_title(turn)).or_else(any)
 }
 
-/// The best statement of the answer that fits into a title.
-fn best(turn: &ParsedTurn<'_>, score_min: i32) -> Option<String> {
+/// The best of the answer's statements that are allowed and fit into a title.
+fn best(
+    turn: &ParsedTurn<'_>,
+    score_min: i32,
+    is_allowed: impl Fn(&Statement) -> bool,
+) -> Option<String> {
     let context = Context::of(turn);
     let mut best: Option<(i32, String)> = None;
     for (position, statement) in turn.answer.statements.iter().enumerate() {
-        let Some(title) = fitting_title(&statement.text) else { continue };
+        let title = Some(statement).filter(|statement| is_allowed(statement));
+        let Some(title) = title.and_then(|statement| fitting_title(&statement.text)) else {
+            continue;
+        };
         let score = context.score(statement, &title, position);
         let is_better = best.as_ref().is_none_or(|(top, _)| score > *top);
         let is_statement = !statement.text.ends_with(['?', '？']) && !names_only_files(&title);
@@ -60,6 +76,26 @@ fn best(turn: &ParsedTurn<'_>, score_min: i32) -> Option<String> {
         }
     }
     best.map(|(_, title)| title)
+}
+
+/// Reports that other work goes on.
+const INTERIM: &str = " \
+    still running | still going | still working | still out | still pending | still in progress | \
+    now running | running in parallel | running in the background | is in progress | in_progress | \
+    launched | dispatched | kicked off | report when | report back | report once | \
+    waiting for | waiting on | until they finish | until it finishes | once it finishes | \
+    while that runs | while it runs | läuft noch | en cours | ещё работает | hâlâ çalışıyor | \
+    hala çalışıyor ";
+const INTERIM_WIDE: &str = "正在运行|后台运行|还在运行|等待完成|実行中";
+
+/// Whether the answer only reports that work goes on: its first or its last sentence does.
+pub(super) fn is_interim(turn: &ParsedTurn<'_>) -> bool {
+    let mut sentences = turn.answer.statements.iter().filter(|statement| !statement.is_item);
+    let ends = [sentences.next(), sentences.next_back()];
+    ends.into_iter().flatten().any(|statement| {
+        let lower = statement.text.to_lowercase();
+        contains_any(&padded(&lower), INTERIM) || contains_any(&lower, INTERIM_WIDE)
+    })
 }
 
 /// The texts that statements are compared with.
