@@ -5,7 +5,7 @@ mod lines;
 use std::{
     fs,
     os::unix::net::UnixDatagram,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
 };
@@ -178,6 +178,26 @@ fn start_stop_restart_and_logs_do_what_they_say() {
     assert_eq!(logs.matches("stopped on request").count(), 2, "{logs}");
     assert_eq!(sandbox.run(&["worker", "logs", "-n", "1"]).ok().lines().count(), 1);
     assert_eq!(sandbox.run(&["worker", "logs", "--level", "warn"]).ok(), "");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_worker_holds_no_file_open_of_the_program_that_started_it() {
+    let sandbox = Sandbox::new();
+    let _stopped = Stopped(&sandbox);
+    let held = sandbox.home().join("script.lock");
+    let start = sandbox.command(&["worker", "start", "--json"]);
+    let mut script = Command::new("sh");
+    script
+        .args(["-c", "exec 9>script.lock; exec \"$0\" worker start --json"])
+        .arg(start.get_program());
+    script.env_clear().envs(start.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    script.env("CLAUDE_MEM_WORKER_PORT", "0").current_dir(sandbox.home());
+    let started: Value = serde_json::from_slice(&script.output().unwrap().stdout).unwrap();
+    let open = fs::read_dir(format!("/proc/{}/fd", started["pid"])).unwrap();
+    let open: Vec<PathBuf> =
+        open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok()).collect();
+    assert!(open.len() > 3 && !open.contains(&held), "{open:?}");
 }
 
 #[test]

@@ -29,7 +29,7 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fd::BorrowedFd,
     fs::{Access, Mode},
-    io::Errno,
+    io::{Errno, FdFlags, fcntl_setfd},
     process::{Pid, Signal, getppid, kill_process},
 };
 
@@ -325,9 +325,22 @@ pub fn detach() {
     let _ = rustix::process::setsid();
 }
 
-/// Starts a program that outlives this process. It leaves our session by itself.
+/// Starts a program that outlives this process. It leaves our session by itself, and inherits no
+/// descriptor: a script that calls us may hold a lock or a pipe open.
 pub fn start_detached(command: &mut Command) -> io::Result<Child> {
+    close_descriptors_on_exec();
     command.spawn()
+}
+
+fn close_descriptors_on_exec() {
+    let Ok(open) = fs::read_dir("/dev/fd") else { return };
+    let numbers = open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    for number in numbers.filter(|number| *number > 2) {
+        #[expect(unsafe_code, reason = "only the descriptor's number is known")]
+        // SAFETY: the descriptor was just listed as open, and only its flag is changed.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        let _ = fcntl_setfd(descriptor, FdFlags::CLOEXEC);
+    }
 }
 
 /// Which signal ends a process.
