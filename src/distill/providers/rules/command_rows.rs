@@ -8,6 +8,10 @@ use super::reply::Observation;
 use super::text::{TITLE_CHARS_MAX, clip, code, contains_any, title};
 use claude_mem_memory::context::WORKS_HERE;
 
+/// Longer commands are shortened in titles.
+const WRONG_CHARS_MAX: usize = 30;
+const RIGHT_CHARS_MAX: usize = 44;
+
 /// Separates the command from the error in the title of a failure.
 const FAILS: &str = " fails: ";
 
@@ -82,7 +86,7 @@ fn earlier_failures(parsed: &ParsedTurn<'_>, is_meant: impl Fn(&str) -> bool) ->
 pub(super) fn detours<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observation> + 's {
     // Skip a title that would name the same single word twice.
     let is_useful = |detour: &Detour<'_>| {
-        let (wrong, right) = (head(&detour.wrong.core, 30), head(&detour.right.core, 44));
+        let (wrong, right) = shown_pair(&detour.wrong.core, &detour.right.core);
         wrong != right || wrong.contains(' ')
     };
     let detours = parsed.evidence.detours().into_iter().filter(is_useful).take(2);
@@ -106,39 +110,51 @@ pub(super) fn detours<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Ob
     })
 }
 
-/// Formats `Use B, not A: why`, shortened to fit a title. A long command is shown by its first
-/// words; if those do not show what differs, the difference is shown.
+/// Formats `Use B, not A: why`, shortened to fit a title.
 fn detour_title(wrong: &str, why: &str, right: &str) -> String {
-    let (short_wrong, short_right) = (head(wrong, 30), head(right, 44));
-    let is_cut = short_wrong.len() < wrong.len() || short_right.len() < right.len();
-    let difference = if is_cut { difference(wrong, right) } else { None };
-    let (wrong, right) = (code(&short_wrong), code(&short_right));
-    let short = match difference {
-        Some(difference) => difference,
-        None if wrong == right => format!("{wrong} works in another form"),
-        None => format!("Use {right}, not {wrong}"),
+    let (wrong, right) = shown_pair(wrong, right);
+    let (wrong, right) = (code(&wrong), code(&right));
+    let fits = |text: &String| text.chars().count() <= TITLE_CHARS_MAX;
+    let same = wrong == right;
+    let all = if same {
+        format!("{wrong}{FAILS}{why}")
+    } else {
+        format!("Use {right}, not {wrong}: {why}")
     };
-    let all = format!("{short}: {why}");
-    if all.chars().count() <= TITLE_CHARS_MAX { all } else { short }
+    let short = if same {
+        format!("{wrong} works in another form")
+    } else {
+        format!("Use {right}, not {wrong}")
+    };
+    Some(all).filter(fits).unwrap_or(short)
 }
 
-/// Which words the command needs, or does not accept, if it differs by those alone.
-fn difference(wrong: &str, right: &str) -> Option<String> {
-    let (few, many) = (words_of(wrong), words_of(right));
-    let (few, many, verb) =
-        if few.len() < many.len() { (few, many, "needs") } else { (many, few, "does not accept") };
-    let start = few.iter().zip(&many).take_while(|(one, other)| one == other).count();
-    let end = &many[many.len() - (few.len() - start)..];
-    let is_whole = !wrong.ends_with('…') && !right.ends_with('…');
-    if few.is_empty() || few.len() == many.len() || few[start..] != *end || !is_whole {
-        return None;
+/// Two commands as a title shows them: whole if they are short, else by their first words and what
+/// differs.
+fn shown_pair(wrong: &str, right: &str) -> (String, String) {
+    if wrong.chars().count() <= WRONG_CHARS_MAX && right.chars().count() <= RIGHT_CHARS_MAX {
+        return (wrong.to_owned(), right.to_owned());
     }
-    let extra = many[start..many.len() - end.len()].join(" ");
-    Some(format!("{} {verb} {}", code(&head(&few.join(" "), 40)), code(&head(&extra, 40))))
-}
-
-fn words_of(command: &str) -> Vec<&str> {
-    command.split(' ').filter(|word| !word.is_empty()).collect()
+    let words = [wrong, right].map(|command| command.split(' ').collect::<Vec<_>>());
+    let [few, many] = &words;
+    let start = few.iter().zip(many).take_while(|(one, other)| one == other).count();
+    let rest = few.len().min(many.len()) - start;
+    let ends = few.iter().rev().zip(many.iter().rev());
+    let end = ends.take(rest).take_while(|(one, other)| one == other).count();
+    let shown = |words: &[&str], chars_max: usize| {
+        let own = words[start..words.len() - end].join(" ");
+        let before = words[..start].join(" ");
+        match (start, own.is_empty()) {
+            (0 | 1, _) => head(&words.join(" "), chars_max),
+            (_, true) => head(&before, chars_max),
+            (_, false) => {
+                let first = head(&before, chars_max / 2);
+                let gap = if first.len() < before.len() { " … " } else { " " };
+                format!("{first}{gap}{}", head(&own, chars_max * 2 / 3))
+            }
+        }
+    };
+    (shown(few, WRONG_CHARS_MAX), shown(many, RIGHT_CHARS_MAX))
 }
 
 /// The first words of a command.
@@ -265,12 +281,17 @@ mod tests {
             (
                 format!("{host} --repo example/warehouse-and-shop"),
                 host.to_owned(),
-                "`shop secret set HOST --body` does not accept `--repo example/warehouse-and-shop`",
+                "Use `shop secret set HOST --body '203.0.113.7'`, not `shop secret set … --repo`",
             ),
             (
                 host.to_owned(),
                 format!("SHOP_REGION=eu-central-1-b {host}"),
-                "`shop secret set HOST --body` needs `SHOP_REGION=eu-central-1-b`",
+                "Use `SHOP_REGION=eu-central-1-b shop secret set`, not `shop secret set HOST --body`",
+            ),
+            (
+                host.to_owned(),
+                host.replace(" --body", " --of example/warehouse --body"),
+                "Use `shop secret set HOST --of example/warehouse`, not `shop secret set HOST`",
             ),
         ];
         for (wrong, right, title) in cases {

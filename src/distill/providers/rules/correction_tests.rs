@@ -48,6 +48,20 @@ fn without_an_objection_or_shared_words_nothing_is_corrected() {
     assert!(corrected("look", "You're right. The discount of the cart was too small.").is_empty());
 }
 
+#[test]
+fn an_objection_to_a_detail_leaves_the_work() {
+    let guide = EarlierRow {
+        narrative: "Wrote the guide. Step 1: stop the worker. Step 2: start the migration.",
+        ..row("change", "Added GUIDE.md for the update")
+    };
+    let corrected = |prompt| {
+        let turn = Turn { prompt, earlier: vec![guide.clone()], is_over: true, ..Turn::default() };
+        corrected_titles(&ParsedTurn::of(&turn)).len()
+    };
+    assert_eq!(corrected("no, that's wrong: the worker runs on during the migration"), 0);
+    assert_eq!(corrected("no, that's wrong: the guide is not about the update of the worker"), 1);
+}
+
 /// The titles retracted by a turn that edits `cart.rs`, with a remark of the assistant before the
 /// edit.
 fn corrected_by_work<'t>(

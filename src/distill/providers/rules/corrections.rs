@@ -203,7 +203,7 @@ fn retracted<'t>(parsed: &ParsedTurn<'t>) -> Option<&'t str> {
         // Completed work stays recorded, even if a statement about it was wrong.
         let is_claim = matches!(row.kind, "discovery" | "bugfix" | "security_alert");
         let is_about = is_claim && in_title >= SHARED_MIN && in_title + in_body > SHARED_MIN
-            || is_last && objects && in_title + in_body >= SHARED_MIN
+            || is_last && objects && (is_claim || in_title > 0) && in_title + in_body >= SHARED_MIN
             || is_last && is_claim && in_title > 0 && in_title + in_body > SHARED_MIN;
         is_about.then(|| (2 * in_title + in_body.min(4) + usize::from(is_last), row.title))
     });

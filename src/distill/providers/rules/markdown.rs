@@ -337,8 +337,11 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
             #[cfg(test)]
             super::step_count::add(at - start - sentence.len());
             start = at - sentence.len();
-            let goes_on =
-                c != '\n' && alternatives(ABBREVIATIONS).any(|short| sentence.ends_with(short));
+            // `The "Why not?" page`: what was quoted is a part of the sentence.
+            let is_quoted = sentence.ends_with(['"', '”', '»', ')'])
+                && text[at..].trim_start().starts_with(char::is_lowercase);
+            let is_short = alternatives(ABBREVIATIONS).any(|short| sentence.ends_with(short));
+            let goes_on = c != '\n' && (is_quoted || is_short);
             if !goes_on {
                 found.extend(Some(sentence.trim_end()).filter(|sentence| !sentence.is_empty()));
                 start = at;

@@ -29,6 +29,9 @@ const FINDING_CHARS_MIN: usize = 100;
 /// A shorter answer without any lookup is not a finding.
 const CHAT_CHARS_MIN: usize = 400;
 
+/// A shorter explanation of why nothing was found is no finding.
+const EMPTY_RESULT_CHARS_MIN: usize = 800;
+
 /// A longer report about running work has results, too.
 const INTERIM_CHARS_MAX: usize = 600;
 
@@ -234,11 +237,12 @@ fn finding(parsed: &ParsedTurn<'_>, verbosity: Verbosity) -> Option<Observation>
         + answer.points.iter().map(|point| point.chars().count()).sum::<usize>();
     let chars_min = match verbosity {
         Verbosity::Minimal => return None,
+        _ if evidence.has_empty_result => EMPTY_RESULT_CHARS_MIN,
         Verbosity::Normal if !looked => CHAT_CHARS_MIN,
         Verbosity::Normal | Verbosity::Verbose => FINDING_CHARS_MIN,
     };
     let is_interim = chars < INTERIM_CHARS_MAX && titles::is_interim(parsed);
-    if chars < chars_min || evidence.has_empty_result || is_interim {
+    if chars < chars_min || is_interim {
         return None;
     }
     let title = titles::of_finding(parsed, chars >= CHAT_CHARS_MIN)?;

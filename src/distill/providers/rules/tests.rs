@@ -111,6 +111,27 @@ fn work_is_called_by_its_plan_or_request_rather_than_by_an_item_of_a_list() {
 }
 
 #[test]
+fn a_title_is_neither_a_report_of_progress_nor_an_instruction_nor_cut_in_a_quote() {
+    let title = |answer| first_title("go", vec![edit("/p/cart.ts")], answer);
+    let total = "The cart now rounds the total once";
+    for answer in [
+        "Run this: `shop migrate --to 3`. The cart now rounds the total once.",
+        "四处都改好了。The cart now rounds the total once.",
+        "PR #5 açık. The cart now rounds the total once.",
+        "The change in cart.ts is uncommitted. The cart now rounds the total once.",
+    ] {
+        assert_eq!(title(answer), format!("{total} (cart.ts)"), "{answer}");
+    }
+    let quoted = "The \"What is next?\" page now shows the total of the cart.";
+    assert_eq!(
+        title(quoted),
+        "The \"What is next?\" page now shows the total of the cart (cart.ts)"
+    );
+    let list = "The guide of the shop was expanded to three pages, covering:\n\n- Carts\n- Tills";
+    assert_eq!(title(list), "The guide of the shop was expanded to three pages (cart.ts)");
+}
+
+#[test]
 fn a_plan_is_called_by_its_heading() {
     let path = "/home/ana/.claude/plans/giggly-doodling-toast.md";
     let text = "# Plan: Show the address of the shop\n\n## Context\n\nIt is missing.";
@@ -129,13 +150,16 @@ fn an_empty_result_and_an_interim_report_leave_no_row() {
     let read = || tool("Read", &serde_json::json!({"file_path": "/p/cart.ts"}), &Value::Null);
     let said = "The cart only adds static strings, reads no input of a guest and sends nothing to \
                 another machine, so that there is no way in for anybody.";
-    let result = |findings: Value| {
+    let result = |findings: Value, said: &str| {
         let output =
             tool("StructuredOutput", &serde_json::json!({"findings": findings}), &Value::Null);
-        first_title("Review this change", vec![read(), output], said)
+        first_title("Review this change. Be thorough.", vec![read(), output], said)
     };
-    assert_eq!(result(serde_json::json!([])), "");
-    assert_ne!(result(serde_json::json!([{"file": "cart.ts"}])), "");
+    let (none, one) = (serde_json::json!([]), serde_json::json!([{"file": "cart.ts"}]));
+    assert_eq!(result(none.clone(), said), "");
+    assert_ne!(result(one, said), "");
+    let long = format!("{said}\n\n").repeat(8).replacen("The cart", "The till", 7);
+    assert_eq!(result(none, &long), "Nothing found: Review this change (cart.ts)");
     let interim = "The review of the cart is still running in the background, with the same task \
                    as before. I'll report when it is done, and go on with the till after that.";
     assert_eq!(first_title("go on", vec![read()], interim), "");

@@ -160,14 +160,17 @@ fn bare_title(sentence: &str) -> String {
             text = rest;
         }
     }
-    sentence_case(without_introduction(text))
+    let text = without_introduction(text);
+    // A sentence that ends with a colon announces a list.
+    let is_open = sentence.ends_with([':', '：']);
+    sentence_case(&if is_open { without_loose_end(text) } else { text.to_owned() })
 }
 
 /// Removes an open bracket, or a last word that requires another one after it.
 fn without_loose_end(text: &str) -> String {
     const LOOSE: &str = "\
         with|including|and|or|the|a|an|of|to|in|on|for|by|from|at|as|that|which|is|are|so|but|\
-        via|into|not";
+        via|into|not|containing|covering|like|because|where|when|while|than|using";
     let mut text = text.trim_end_matches(|c: char| " ,;:–—-(.".contains(c));
     while let Some((head, last)) = text.rsplit_once(' ') {
         if !is_among(last, LOOSE) {

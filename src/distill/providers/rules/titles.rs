@@ -3,14 +3,17 @@
 use super::answer::Statement;
 use super::files::FileChange;
 use super::kinds;
+use super::markdown::sentences;
 use super::parsed_turn::ParsedTurn;
 use super::text::{
-    TITLE_CHARS_MAX, alternatives, code, contains_any, fitting_title, is_introduction, is_wide,
-    listing, padded, sentence_case, starts_with_any, title, words,
+    TITLE_CHARS_MAX, add, alternatives, code, contains_any, fitting_title, is_introduction,
+    is_wide, listing, padded, sentence_case, starts_with_any, title, words,
 };
 
 /// Minimum score of a statement about the work.
 const SCORE_MIN: i32 = 1;
+
+const NAMES_MAX: usize = 30;
 
 /// Minimum score of an answer; below it, the question is the better title.
 const FINDING_SCORE_MIN: i32 = -2;
@@ -43,13 +46,22 @@ pub(super) fn of_work(turn: &ParsedTurn<'_>) -> String {
         .or_else(|| best(turn, i32::MIN, |_| true))
         .or_else(|| request_title(turn))
         .unwrap_or_else(|| of_changes(turn));
-    with_files(&text, &turn.evidence.files)
+    with_files(&text, &distinct_names(&turn.evidence.files))
 }
 
 /// The title for an answer without changes. A short progress report has none.
 pub(super) fn of_finding(turn: &ParsedTurn<'_>, is_long: bool) -> Option<String> {
     if let Some(plan) = turn.evidence.plan_alone() {
         return Some(title(&format!("Planned: {plan}")));
+    }
+    if turn.evidence.has_empty_result {
+        let request =
+            sentences(&turn.prompt.request).first().and_then(|text| fitting_title(text))?;
+        let mut names: Vec<String> = Vec::new();
+        for path in &turn.evidence.read {
+            add(&mut names, path.rsplit(['/', '\\']).next().unwrap_or_default(), NAMES_MAX);
+        }
+        return Some(with_files(&title(&format!("Nothing found: {request}")), &names));
     }
     let any = || best(turn, i32::MIN, |_| true).filter(|_| is_long);
     best(turn, FINDING_SCORE_MIN, |_| true).or_else(|| request_title(turn)).or_else(any)
@@ -116,8 +128,20 @@ const STATUS: &str = " \
     created successfully | triggered | refresh | try | please | is now running | to stop it | \
     went through | written to | is updated | are updated | is in place | are in place | armed | \
     in full | done | committed as | draft | still running | now running | in progress | \
-    amended | squashed | delegating | report when | \
-    测试通过 | тесты проходят ";
+    amended | squashed | delegating | report when | uncommitted | is successful | \
+    completed successfully | deployed successfully | tree clean | mergeable | checks pass | \
+    good news | nothing more | are clean | all clean | still clean | still pending | \
+    ist fertig | erledigt | c'est fait | está listo | \
+    тесты проходят | готово | выполнено | отправлено | \
+    tamamlandı | açık | yeşil | senkron | temiz ";
+const STATUS_WIDE: &str = "\
+    测试通过|改好了|完成了|已完成|已提交|已推送|已部署|一切正常|完了しました|テストが通|완료";
+
+/// Instructions to the user, which do not describe what was done.
+const INSTRUCTIONS: &str = " \
+    run this | run the following | run it | use this | try this | then run | to deploy | to stop | \
+    to fix | to use | to test | how to use | restart your | reload | open | go ahead | just add | \
+    you need | you'll need | test the | check new ";
 
 /// Words that refer to a previous sentence.
 const REFERENCES: &str = " \
@@ -132,6 +156,8 @@ const ANNOUNCEMENTS: &str = " \
     first i'll | first, let | going to | about to | starting | looking at | looking into | \
     checking | based on my | i read | i've read | read all | read the | read every | \
     reviewed all | reviewed the | i reviewed | i've reviewed | i'm stopping | i'm waiting | \
+    to correct | need to correct | the rest of | answered , | analysis phase | while that | \
+    will report | \
     jetzt werde | je vais | voy a | \
     сейчас | теперь я | \
     şimdi ";
@@ -186,7 +212,8 @@ impl Context {
             + i32::from(position == 1)
             - i32::from(position > 8)
             - i32::from(statement.is_item)
-            - 4 * i32::from(contains_any(&text, STATUS))
+            - 4 * i32::from(contains_any(&text, STATUS) || contains_any(&lower, STATUS_WIDE))
+            - 4 * i32::from(starts_with_any(&text, INSTRUCTIONS))
             - 2 * i32::from(starts_with_any(&text, FIRST_PERSON))
             - 4 * i32::from(starts_with_any(&text, ANNOUNCEMENTS))
             - 3 * i32::from(starts_with_any(&text, REFERENCES))
@@ -283,8 +310,7 @@ fn names_only_files(title: &str) -> bool {
 }
 
 /// Appends the changed files to the title, if it does not name them and they fit.
-fn with_files(title: &str, files: &[FileChange]) -> String {
-    let names: Vec<String> = distinct_names(files);
+fn with_files(title: &str, names: &[String]) -> String {
     if names.is_empty() || names.iter().any(|name| title.contains(name.as_str())) {
         return title.to_owned();
     }
@@ -327,7 +353,10 @@ fn of_changes(turn: &ParsedTurn<'_>) -> String {
     }
     // Function names are more specific than file names.
     let names = files.iter().flat_map(|file| file.gained.iter().chain(&file.touched));
-    let symbols: Vec<String> = names.take(3).map(|name| code(name)).collect();
+    let mut symbols: Vec<String> = Vec::new();
+    for name in names {
+        add(&mut symbols, code(name), 3);
+    }
     let has_new = files.iter().any(|file| file.is_new);
     let effects = turn.evidence.effects();
     match (files.len(), symbols.is_empty()) {
