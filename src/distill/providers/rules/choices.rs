@@ -382,7 +382,7 @@ pub(super) fn without_option_name(option: &str) -> &str {
 }
 
 const ROUTINE: &str = " \
-    commit | push | proceed | continue | start | run | go ahead | look | check | deploy | \
+    commit | push | merge | proceed | continue | start | run | go ahead | look | check | deploy | \
     pr | anything else | ready | implement this | apply | done | fix ";
 
 /// Whether an answer decides more than permission for routine work.
@@ -403,6 +403,8 @@ const COMMON: &str = "it|that|this|the|them|one|and|for|you|should|use|both";
 fn names_an_alternative(question: &str, answer: &str) -> bool {
     let lower = question.to_lowercase();
     let question = padded(last_question_of(&lower));
+    let is_about_facts =
+        contains_any(&question, " are you | did you | have you | do you have | is it | are they ");
     let offers =
         contains_any(&question, " or | oder | ou | или | yoksa ") || question.contains("还是");
     let is_named = |word: &str| {
@@ -410,7 +412,11 @@ fn names_an_alternative(question: &str, answer: &str) -> bool {
             && !is_among(word, COMMON)
             && question.contains(&format!(" {word} "))
     };
-    offers && !contains_any(&question, ROUTINE) && answer.split_whitespace().any(is_named)
+    offers
+        && !is_about_facts
+        && !starts_with_any(answer, YES)
+        && !contains_any(&question, ROUTINE)
+        && answer.split_whitespace().any(is_named)
 }
 
 #[cfg(test)]
@@ -560,6 +566,9 @@ mod tests {
         for (answer, question) in [
             ("the tests", "Should I run the tests or commit?"),
             ("looks nice", "Should the card be flat or round?"),
+            ("the till", "Are you testing with the till or the web shop?"),
+            ("yes, the guide too", "Shall I write the guide or the tests?"),
+            ("merge et", "Merge edeyim mi yoksa sen mi bakarsın?"),
             ("what it does", "Is there anything unclear about it?"),
         ] {
             assert!(!is_decision(answer, question), "{answer}");

@@ -136,11 +136,15 @@ impl Run {
         } else {
             Vec::new()
         };
+        let refusal = (view.failed || has_failed).then(|| outcomes::refusal(&printed)).flatten();
+        let whole = whole(&steps, number, cwd);
+        // The program that runs the command may be the one that refuses it.
+        let shown = if refusal.is_some() { whole.clone() } else { shown_words(words) };
         Some(Self {
             at,
             purpose,
-            shown: clip(&shown_words(words), SHOWN_CHARS_MAX),
-            whole: whole(&steps, number, cwd),
+            shown: clip(&shown, SHOWN_CHARS_MAX),
+            whole,
             folder: folder(&steps[..number], view.cwd, cwd),
             way: remotes[number]
                 .as_ref()
@@ -148,7 +152,7 @@ impl Run {
             outcome,
             is_background,
             is_of_project,
-            refusal: (view.failed || has_failed).then(|| outcomes::refusal(&printed)).flatten(),
+            refusal,
             fault: fault.filter(|_| has_failed),
             counts: counts.filter(|counts| has_failed || counts.failed == 0),
             effects,
@@ -199,7 +203,8 @@ impl Run {
     /// Compares this run with a command that an earlier turn of the session showed as `shown`.
     /// Returns whether it passed, or `None` if it is a different check.
     pub(super) fn verdict_on_shown(&self, shown: &str) -> Option<bool> {
-        let words: Vec<String> = shown.split_whitespace().map(str::to_owned).collect();
+        let words = shell::steps(shown).into_iter().next().map(|step| step.words);
+        let words = words.unwrap_or_default();
         let earlier = Check::of(&words, purpose(&words));
         let passed_beside = self.others.iter().any(|check| check.repeats(&earlier));
         match self.check.repeats(&earlier) {

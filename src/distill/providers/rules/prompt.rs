@@ -8,6 +8,9 @@ use super::text::{
 };
 use super::user_rules;
 
+/// A longer request has an object.
+const ROUTINE_WORDS_MAX: usize = 6;
+
 const REQUEST_CHARS_MAX: usize = 400;
 
 /// A parsed prompt.
@@ -72,7 +75,7 @@ impl Prompt {
         };
         Self {
             request: clip(&request, REQUEST_CHARS_MAX),
-            title: (begins_with_a_task(bare) && words(first) >= 3)
+            title: (begins_with_a_task(bare) && !is_routine(bare) && words(first) >= 3)
                 .then(|| fitting_title(first.trim_end_matches('?')))
                 .flatten(),
             is_plan: false,
@@ -204,6 +207,13 @@ const TASKS: &str = "\
     investigate|find|review|handle|disable|drop|extend|format|release|publish|commit|reduce|\
     cache|validate";
 
+/// `Commit and push`: the request does not say what it is about.
+fn is_routine(request: &str) -> bool {
+    let text = padded(&request.to_lowercase());
+    starts_with_any(&text, " commit | release | publish | deploy | test it | test this | merge ")
+        && words(request) <= ROUTINE_WORDS_MAX
+}
+
 pub(super) fn begins_with_a_task(text: &str) -> bool {
     let verb: String =
         text.chars().take_while(|c| c.is_alphabetic()).flat_map(char::to_lowercase).collect();
@@ -246,6 +256,15 @@ mod tests {
         assert_eq!(prompt.title.as_deref(), Some("Add rate limiting to the login route"));
         assert_eq!(prompt.request, "Add rate limiting to the login route? Use Redis.");
         assert_eq!(read("do some work").title, None);
+    }
+
+    #[test]
+    fn a_routine_request_is_not_a_title() {
+        for prompt in ["Commit and push", "commit all your recent changes", "Deploy it to staging"]
+        {
+            assert_eq!(read(prompt).title, None, "{prompt}");
+        }
+        assert!(read("Release the carts of guests after thirty days").title.is_some());
     }
 
     #[test]

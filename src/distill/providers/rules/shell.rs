@@ -73,6 +73,12 @@ impl Splitter {
             match (quote, c) {
                 (Some(open), c) if c == open => quote = None,
                 (Some('\''), c) => self.word.push(c),
+                // A message in a here-document may have quotes of its own.
+                (Some('"'), '$') if command[at..].starts_with("$(cat <<") => {
+                    let end = at + substitution_bytes(&command[at..]);
+                    self.word.push_str(&command[at..end]);
+                    while chars.next_if(|(next, _)| *next < end).is_some() {}
+                }
                 // In double quotes a backslash escapes few characters, and none in `D:\shop`.
                 (_, '\\') if is_plain_backslash(quote, &self.word, chars.peek()) => {
                     self.word.push(c);
@@ -183,6 +189,14 @@ fn delimiter(after: &str) -> Option<String> {
     Some(word.trim_matches(['\'', '"', '\\']).to_owned())
 }
 
+/// The length of `$(cat <<'EOF'` with its here-document; one if it has none.
+fn substitution_bytes(text: &str) -> usize {
+    let Some(line_end) = text.find('\n') else { return 1 };
+    let delimiter = delimiter(&text["$(cat <<".len().min(line_end)..line_end]);
+    delimiter
+        .map_or(1, |delimiter| line_end + 1 + document_bytes(&text[line_end + 1..], &delimiter))
+}
+
 /// The length of the here-document at the start of `text`, including its end marker.
 fn document_bytes(text: &str, delimiter: &str) -> usize {
     let mut bytes = 0;
@@ -289,6 +303,10 @@ mod tests {
         assert_eq!(steps.len(), 2, "{steps:?}");
         assert!(steps[0].words[3].contains("fix: the cart"), "{steps:?}");
         assert_eq!(steps[1].words, ["git", "push"]);
+        let quoted = "git commit -m \"$(cat <<'EOF'\nShow \"carts\" && more\nEOF\n)\"; ls";
+        let steps = super::steps(quoted);
+        assert!(steps[0].words[3].contains("Show \"carts\" && more"), "{steps:?}");
+        assert_eq!((steps.len(), steps[1].words.join(" ")), (2, "ls".to_owned()));
     }
 
     #[test]

@@ -129,7 +129,7 @@ const STATUS: &str = " \
     went through | written to | is updated | are updated | is in place | are in place | armed | \
     in full | done | committed as | draft | still running | now running | in progress | \
     amended | squashed | delegating | report when | uncommitted | is successful | \
-    completed successfully | deployed successfully | tree clean | mergeable | checks pass | \
+    full suite | build clean | completed successfully | deployed successfully | tree clean | mergeable | checks pass | \
     good news | nothing more | are clean | all clean | still clean | still pending | \
     ist fertig | erledigt | c'est fait | está listo | \
     тесты проходят | готово | выполнено | отправлено | \
@@ -279,7 +279,9 @@ fn without_kind(subject: &str) -> String {
 
 /// The request as a title, unless it is only an answer such as "yes".
 fn request_title(turn: &ParsedTurn<'_>) -> Option<String> {
-    let request = &turn.prompt.request;
+    // `Shall I go on? → yes` does not say what was done.
+    let is_permission = turn.prompt.picked.as_ref().is_some_and(|picked| !picked.is_decision);
+    let request = Some(&turn.prompt.request).filter(|_| !is_permission)?;
     let title = fitting_title(request.trim_end_matches('?'))?;
     (words(&title) >= 4)
         .then(|| format!("Asked: {title}"))
