@@ -137,14 +137,17 @@ impl Run {
             Vec::new()
         };
         let refusal = (view.failed || has_failed).then(|| outcomes::refusal(&printed)).flatten();
-        let whole = whole(&steps, number, cwd);
         // The program that runs the command may be the one that refuses it.
-        let shown = if refusal.is_some() { whole.clone() } else { shown_words(words) };
+        let written = || {
+            let words = steps[number].text.split(' ').skip_while(|word| word.contains('='));
+            words.collect::<Vec<_>>().join(" ")
+        };
+        let shown = if refusal.is_some() { written() } else { shown_words(words) };
         Some(Self {
             at,
             purpose,
             shown: clip(&shown, SHOWN_CHARS_MAX),
-            whole,
+            whole: whole(&steps, number, cwd),
             folder: folder(&steps[..number], view.cwd, cwd),
             way: remotes[number]
                 .as_ref()
