@@ -27,7 +27,9 @@ use crate::safe_text::clean;
 
 const ITEMS: &str =
     "{spinner} {prefix} {bar:12} {percent:>3}%  {human_pos}/{human_len}{rate}{left} {wide_msg}";
-const BYTES: &str = "{spinner} {prefix} {bar:12} {percent:>3}%  {decimal_bytes}/{decimal_total_bytes}{rate}{left} {wide_msg}";
+const BYTES: &str = "\
+    {spinner} {prefix} {bar:12} {percent:>3}%  {decimal_bytes}/{decimal_total_bytes}{rate}{left} \
+    {wide_msg}";
 const UNKNOWN: &str = "{spinner} {prefix} {elapsed} {wide_msg}";
 /// Shorter work shows nothing.
 const DELAY: Duration = Duration::from_millis(500);

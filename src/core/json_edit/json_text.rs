@@ -437,7 +437,10 @@ mod tests {
 
     #[test]
     fn elements_inside_a_member_come_and_go_and_everything_around_them_stays() {
-        let before = "{\r\n\t\"hooks\": { // all\r\n\t\t/* the\r\n\t\t   end */\r\n\t\t\"Stop\": [ { \"x\" : 1.0 } ], // mine\r\n\t\t\"End\": []\r\n\t}, // hooks\r\n\t\"n\": 1.50\r\n}";
+        let before = "\
+            {\r\n\t\"hooks\": { // all\r\n\t\t/* the\r\n\t\t   end */\r\n\
+            \t\t\"Stop\": [ { \"x\" : 1.0 } ], // mine\r\n\t\t\"End\": []\r\n\
+            \t}, // hooks\r\n\t\"n\": 1.50\r\n}";
         let hooks = json!({"Stop": [{"x": 1.0}, {"y": 2}], "End": [3], "New": [4]});
         let added = changed(before, "hooks", &hooks);
         let expected = before

@@ -168,8 +168,9 @@ mod tests {
     fn every_other_byte_stays() {
         let before =
             "{\n    \"z\": 1.10,\n    \"a\": { \"y\":12345678901234567890123 },\n    \"é\": []\n}";
-        let after = "{\n    \"z\": 1.10,\n    \"a\": { \"y\":12345678901234567890123 },\n    \"é\": [],\n    \
-                     \"new\": {\n        \"b\": 1\n    }\n}";
+        let after = "\
+            {\n    \"z\": 1.10,\n    \"a\": { \"y\":12345678901234567890123 },\n    \
+            \"é\": [],\n    \"new\": {\n        \"b\": 1\n    }\n}";
         assert_eq!(edited(before, "new", &json!({"b": 1})), after);
         assert_eq!(edited(after, "new", &Value::Null), before);
         assert_eq!(edited(before, "missing", &Value::Null), before);
