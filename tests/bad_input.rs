@@ -230,7 +230,8 @@ fn in_own_world(sandbox: &Sandbox, prepare: &str) -> Option<Run> {
 fn full_and_read_only_disks_and_no_home_at_all_do_no_harm() {
     for prepare in [
         "mount -t tmpfs -o size=4k tmpfs \"$HOME\"",
-        "mount -t tmpfs -o size=64k tmpfs \"$HOME\" && (cat /dev/zero >\"$HOME/full\" 2>/dev/null; true)",
+        "mount -t tmpfs -o size=64k tmpfs \"$HOME\" && (cat /dev/zero >\"$HOME/full\" \
+         2>/dev/null; true)",
         "mount -t tmpfs -o ro tmpfs \"$HOME\"",
         "mount --bind /dev/null /etc/passwd && unset HOME",
         "export HOME=/proc",

@@ -39,8 +39,9 @@ fn planted() -> String {
         <[String; 9]>::try_from(secrets()).unwrap();
     let key_kind = "RSA PRIVATE KEY";
     format!(
-        "<private>\n{private}\n</private>\n{aws} {github} {anthropic}\nDB_PASSWORD={password}\n\
-         postgres://ada:{url}@db/x\nCurl -u ada:{curl} https://x\nmachine db\n  login ada\n  password {netrc}\n\
+        "<private>\n{private}\n</private>\n{aws} {github} {anthropic}\n\
+         DB_PASSWORD={password}\npostgres://ada:{url}@db/x\n\
+         Curl -u ada:{curl} https://x\nmachine db\n  login ada\n  password {netrc}\n\
          -----BEGIN {key_kind}-----\n{key}\n{key}\n-----END {key_kind}-----\nthe end"
     )
 }

@@ -80,8 +80,9 @@ fn variables_of_another_terminal_decide_nothing() {
 /// of hook.
 #[test]
 fn only_known_events_and_keys_are_registered() {
-    let known = "SessionStart SessionEnd UserPromptSubmit PreToolUse PostToolUse PostToolUseFailure \
-                 Stop SubagentStop PreCompact PostCompact Notification";
+    let known = "\
+        SessionStart SessionEnd UserPromptSubmit PreToolUse PostToolUse PostToolUseFailure Stop \
+        SubagentStop PreCompact PostCompact Notification";
     for hook in find("kimi").unwrap().hooks {
         assert!(known.split(' ').any(|event| event == hook.event), "{}", hook.event);
     }

@@ -193,7 +193,10 @@ fn hooks_of_claude_code_that_another_client_runs_are_that_clients() {
 const BEFORE: [(&str, &str); 14] = [
     (
         ".codex/hooks.json",
-        "{\n  \"hooks\": {\"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"say done\"}]}]}\n}",
+        "{\n  \
+         \"hooks\": {\"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"say \
+         done\"}]}]}\n\
+         }",
     ),
     (
         ".codex/config.toml",
@@ -308,9 +311,12 @@ fn what_the_user_changed_meanwhile_stays_and_our_entries_go() {
 
 #[test]
 fn comments_numbers_and_line_ends_around_our_entries_stay() {
-    const SETTINGS: &str = "{\r\n  \"hooks\": { // all of them\r\n    \"SessionStart\": [\r\n      // the first\r\n      \
-        { \"hooks\": [ { \"type\": \"command\", \"command\": \"say hi\" } ] } // mine\r\n    ],\r\n  },\r\n  \
-        \"mcpServers\": {\r\n    \"other\": { \"command\": \"x\", \"timeout\": 1.50 }, // keep\r\n  },\r\n}\r\n";
+    const SETTINGS: &str = "\
+        {\r\n  \"hooks\": { // all of them\r\n    \"SessionStart\": [\r\n      \
+        // the first\r\n      \
+        { \"hooks\": [ { \"type\": \"command\", \"command\": \"say hi\" } ] } // mine\r\n    \
+        ],\r\n  },\r\n  \"mcpServers\": {\r\n    \
+        \"other\": { \"command\": \"x\", \"timeout\": 1.50 }, // keep\r\n  },\r\n}\r\n";
     let sandbox = Sandbox::new();
     sandbox.write(".gemini/settings.json", SETTINGS);
     sandbox.run(&["install", "--client", "gemini"]).ok();

@@ -356,7 +356,9 @@ fn invalid_places_and_unmounted_disks_are_errors() {
 fn names_are_found_without_what_the_system_would_load_for_them() {
     let sandbox = remembered();
     sandbox.write("nsswitch.conf", "hosts: nothing_of_this_name\n");
-    let script = "mount --bind \"$HOME/nsswitch.conf\" /etc/nsswitch.conf && exec \"$0\" ship --to s3://memories";
+    let script = "\
+        mount --bind \"$HOME/nsswitch.conf\" /etc/nsswitch.conf && exec \"$0\" ship --to \
+        s3://memories";
     let Some(mut command) = sandbox.in_own_world(script) else { return };
     let bucket = Bucket::start().unwrap();
     command.envs(bucket.variables());

@@ -55,7 +55,8 @@ fn turn(sandbox: &Sandbox, session: &str, folder: &Path) {
         session,
         folder,
         json!({"hook_event_name": "Stop",
-        "last_assistant_message": "RoundingMode now counts cents as integers, because floats were off."}),
+        "last_assistant_message": "RoundingMode now counts cents as integers, because floats were \
+            off."}),
     );
 }
 

@@ -11,8 +11,10 @@ use crate::{
     sandbox::{AtTerminal, Sandbox},
 };
 
-const PROMPT: &str = "Please find out why the invoice of a customer in another time zone has the date of the \
-    previous day, and add a test that fails without the fix, as the nightly export depends on this date.";
+const PROMPT: &str = "\
+    Please find out why the invoice of a customer in another time zone has the date of the \
+    previous day, and add a test that fails without the fix, as the nightly export depends on \
+    this date.";
 
 /// A memory of one session with long texts, wide characters, long names and a commit.
 pub(crate) fn remembering() -> Sandbox {
@@ -266,7 +268,8 @@ fn a_memory_is_shown_with_its_model_cost_and_sources() {
         [
             "1  bugfix  TIME  PROJECT",
             "Dates are taken in UTC",
-            "The server is in Sydney, and the invoice of a customer in another time zone had the date of the previous day.",
+            "The server is in Sydney, and the invoice of a customer in another time zone had the \
+             date of the previous day.",
             "facts:",
             "  - `Invoice::day` takes a `Zoned`",
             "modified:",

@@ -275,8 +275,9 @@ mod tests {
 
     #[test]
     fn a_refusal_is_known_by_the_words_of_the_client() {
-        let rejected = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it \
-            was a file edit, the new_string was NOT written to the file). ";
+        let rejected = "\
+            The user doesn't want to proceed with this tool use. The tool use was rejected (eg. \
+            if it was a file edit, the new_string was NOT written to the file). ";
         let rejection =
             format!("{rejected}To tell you how to proceed, the user said:\nuse main\n\nplease");
         assert_eq!(Refusal::of(&rejection), Some(Refusal::Words("use main\n\nplease")));
@@ -300,9 +301,12 @@ mod tests {
 
     #[test]
     fn a_compaction_is_its_summary_alone() {
-        let row = "This session is being continued from a previous conversation that ran out of context. The \
-            summary below covers it.\n\nSummary:\n1. Fix the cart.\n\nIf you need specific details from before \
-            compaction (like code), read the full transcript at: /x";
+        let row = "\
+            This session is being continued from a previous conversation that ran out of context. \
+            The summary below covers it.\n\n\
+            Summary:\n1. Fix the cart.\n\n\
+            If you need specific details from before compaction (like code), read the full \
+            transcript at: /x";
         assert_eq!(summary_in(row).trim(), "1. Fix the cart.");
         assert_eq!(summary_in("<analysis>a</analysis><summary>b</summary>"), "b");
         assert_eq!(summary_in("plain"), "plain");

@@ -349,8 +349,9 @@ mod tests {
 
     #[test]
     fn slash_commands_are_kept_as_typed_and_client_messages_are_not_prompts() {
-        let greet = "<command-message>greet</command-message>\n<command-name>/greet</command-name>\n\
-                     <command-args>Bob</command-args>";
+        let greet = "\
+            <command-message>greet</command-message>\n<command-name>/greet</command-name>\n\
+            <command-args>Bob</command-args>";
         assert_eq!(as_typed(greet).as_deref(), Some("/greet Bob"));
         assert_eq!(as_typed("<command-name>/clear</command-name>"), None);
         assert_eq!(as_typed("[Request interrupted by user]"), None);

@@ -164,8 +164,9 @@ mod tests {
     fn entries_come_and_go_and_comments_stay() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("config.toml");
-        let before = "# mine\nmodel = \"m\" # the best\n\n[[hooks]]\nevent = \"Stop\"\ncommand = \"say done\"\n\n\
-                      [mcp_servers.other]\ncommand = \"x\" # keep\n";
+        let before = "\
+            # mine\nmodel = \"m\" # the best\n\n[[hooks]]\nevent = \"Stop\"\n\
+            command = \"say done\"\n\n[mcp_servers.other]\ncommand = \"x\" # keep\n";
         fs::write(&file, before).unwrap();
         let mut toml = TomlFile::open(&file).unwrap();
         toml.add_server("mcp_servers", "/b/claude-mem", &[("DIR", "/d".into())]).unwrap();

@@ -113,10 +113,10 @@ pub fn session(store: &Store, name: &str) -> Result<String, Failure> {
     match &ids[..] {
         [only] => Ok(only.clone()),
         [exact, ..] if exact == name => Ok(exact.clone()),
-        [] => Err(Failure::usage(format!("there is no recorded session `{name}`"))
-            .remedy(
-                "find sessions with `claude-mem log`, and memories, such as `12` or `S3`, with `claude-mem search`",
-            )),
+        [] => Err(Failure::usage(format!("there is no recorded session `{name}`")).remedy(
+            "find sessions with `claude-mem log`, and memories, such as `12` or `S3`, with \
+             `claude-mem search`",
+        )),
         several => Err(Failure::usage(format!("`{name}` is the beginning of several sessions"))
             .remedy(format!("name one of them: {}", several.join(", ")))),
     }

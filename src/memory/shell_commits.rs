@@ -152,7 +152,9 @@ mod tests {
     fn the_first_line_of_an_error_says_what_is_wrong() {
         assert_eq!(first_error("Exit code 1\n\n  no such test\nmore"), "no such test");
         assert_eq!(first_error("Exit code 1"), "Exit code 1");
-        let built = "Exit code 101\n   Compiling shop v0.1.0\n    Checking cart\nerror[E0308]: mismatched types";
+        let built = "\
+            Exit code 101\n   Compiling shop v0.1.0\n    Checking cart\n\
+            error[E0308]: mismatched types";
         assert_eq!(first_error(built), "error[E0308]: mismatched types");
     }
 }

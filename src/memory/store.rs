@@ -155,7 +155,8 @@ pub fn rebuild_report(app: &App, store: &Store) -> Option<String> {
     Some(match rebuilt.is_other_log {
         true => format!("memory.db was rebuilt because the log was replaced: {lost}"),
         false => format!(
-            "memory.db was rebuilt because it was ahead of the log, after a power loss or with an older log: {lost}"
+            "memory.db was rebuilt because it was ahead of the log, after a power loss or with an \
+             older log: {lost}"
         ),
     })
 }

@@ -144,7 +144,9 @@ mod tests {
         ] {
             assert_eq!(parts(&text), (String::new(), Author::Client), "{text}");
         }
-        let message = "<teammate-message teammate_id=\"lead\" color=\"blue\">\nReview it\n</teammate-message>";
+        let message = "\
+            <teammate-message teammate_id=\"lead\" color=\"blue\">\nReview it\n\
+            </teammate-message>";
         assert_eq!(parts(message), (String::new(), Author::Teammate));
         assert_eq!(parts(&format!("{message}\n\n{message}")), (String::new(), Author::Teammate));
     }

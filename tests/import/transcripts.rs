@@ -187,8 +187,9 @@ fn row_with(number: u32, kind: &str, content: &Value, fields: &Value) -> String 
     format!("{row}\n")
 }
 
-const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it \
-    was a file edit, the new_string was NOT written to the file). ";
+const REJECTED: &str = "\
+    The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was \
+    a file edit, the new_string was NOT written to the file). ";
 
 #[test]
 fn narration_and_rejections_are_recorded_with_the_stop() {

@@ -281,7 +281,9 @@ mod tests {
         scene.envelope.session = "s".into();
         assert_eq!(state(&scene.fold()), "tests fail tests fail | tests fail>tests fail");
         // One row per name; a corrected one is not meant again.
-        let twice = "<corrects>tests fail</corrects><summary><corrects>feature: Tests…</corrects></summary>";
+        let twice = "\
+            <corrects>tests fail</corrects><summary><corrects>feature: \
+            Tests…</corrects></summary>";
         scene.reply(&tools[3..], twice);
         let two = " | tests fail> tests fail>tests fail tests fail>";
         assert_eq!(state(&scene.fold()), two);

@@ -203,7 +203,8 @@ pub(crate) fn cover(rows: &Rows<'_>, reply: i64) -> Result<()> {
     let mut sources = rows.cached("select source from answers where reply = ?1")?;
     let mut sources = sources.query([reply])?;
     let mut tool_uses = rows.cached(
-        "update tool_uses set answered_by = ?1, is_parked = 0 where seq = ?2 and answered_by is null",
+        "update tool_uses set answered_by = ?1, is_parked = 0 where seq = ?2 and answered_by is \
+         null",
     )?;
     let mut stops = rows.cached(
         "update stops set answered_by = ?1, is_parked = 0 where seq = ?2 and answered_by is null",

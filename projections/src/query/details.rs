@@ -310,8 +310,9 @@ mod tests {
         scene.envelope.branch = "fix".into();
         let prompt = scene.prompt("fix it");
         let tool = scene.tool("Edit", r#"{"file_path":"/p/a.rs"}"#);
-        let reply = "<observation><type>bugfix</type><title>fixed</title><facts><fact>a</fact><fact>b</fact>\
-                     </facts></observation><summary><request>fix it</request></summary>";
+        let reply = "\
+            <observation><type>bugfix</type><title>fixed</title><facts><fact>a</fact><fact>b</fact></facts></observation><summary><request>fix \
+            it</request></summary>";
         let reply = scene.reply(&[tool], reply);
         let names: Vec<MemoryId> = ["S1", "1", "P1", "7"].map(|name| name.parse().unwrap()).into();
         let found = scene.fold().details(&names).unwrap();

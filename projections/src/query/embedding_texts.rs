@@ -52,7 +52,8 @@ impl Store {
                 format!("select facts, title, subtitle, narrative from {OBSERVATIONS} and id = ?1")
             }
             Kind::Summary => format!(
-                "select request, completed, learned, investigated, next_steps, notes from {SUMMARIES} and id = ?1"
+                "select request, completed, learned, investigated, next_steps, notes from \
+                 {SUMMARIES} and id = ?1"
             ),
             Kind::Prompt => format!("select text from {} and id = ?1", prompts()),
         };
@@ -89,11 +90,11 @@ mod tests {
         scene.prompt("yes");
         scene.prompt("fix the login of the shop, please");
         let tool = scene.tool("Edit", "{}");
-        let reply = "<observation><type>bugfix</type><title>Fixed</title><subtitle>Login</subtitle>\
-                     <narrative>The cookie expired.</narrative>\
-                     <facts><fact>It lasts a day.</fact><fact> </fact></facts></observation>\
-                     <observation><type>change</type></observation>\
-                     <summary><request>Fix it</request><completed>Done</completed><learned>Cookies</learned></summary>";
+        let reply = "\
+            <observation><type>bugfix</type><title>Fixed</title><subtitle>Login</subtitle><narrative>The \
+            cookie expired.</narrative><facts><fact>It lasts a day.</fact><fact> \
+            </fact></facts></observation><observation><type>change</type></observation><summary><request>Fix \
+            it</request><completed>Done</completed><learned>Cookies</learned></summary>";
         scene.reply(&[tool], reply);
         let store = scene.fold();
         let names = store.embeddable_memories().unwrap();

@@ -74,8 +74,7 @@ mod tests {
         let tool = scene.tool("Edit", r#"{"file_path":"/p/b.rs"}"#);
         let about = |read: &str, modified: &str| {
             format!(
-                "<observation><type>bugfix</type><title>t</title><files_read><file>{read}</file>\
-                 </files_read><files_modified><file>{modified}</file></files_modified></observation>"
+                "<observation><type>bugfix</type><title>t</title><files_read><file>{read}</file></files_read><files_modified><file>{modified}</file></files_modified></observation>"
             )
         };
         scene.reply(&[tool], &(about("a.rs", "b.rs") + &about("b.rs", "b.rs")));

@@ -97,7 +97,8 @@ impl Store {
     /// Number of tool uses and stops in the range, answered or not.
     pub fn events_in(&self, range: &EventFilter) -> Result<u64> {
         let sql = format!(
-            "select (select count(*) from tool_uses where {}) + (select count(*) from stops where {})",
+            "select (select count(*) from tool_uses where {}) + (select count(*) from stops where \
+             {})",
             in_range("tool_uses"),
             in_range("stops")
         );

@@ -72,7 +72,8 @@ impl Store {
     /// The folder of a memory's project, if it is known.
     pub fn project_root_of(&self, name: MemoryId) -> Result<Option<String>> {
         let sql = format!(
-            "select projects.root from {} row join projects on projects.id = row.project where row.id = ?1",
+            "select projects.root from {} row join projects on projects.id = row.project where \
+             row.id = ?1",
             name.kind.table()
         );
         let mut statement = self.connection.prepare_cached(&sql)?;

@@ -60,8 +60,8 @@ mod tests {
 
     fn observation(kind: &str, concept: &str, files: &str) -> String {
         format!(
-            "<observation><type>{kind}</type><title>{kind} {concept}</title><concepts><concept>{concept}\
-             </concept></concepts><files_read><file>{files}</file></files_read></observation>"
+            "<observation><type>{kind}</type><title>{kind} \
+             {concept}</title><concepts><concept>{concept}</concept></concepts><files_read><file>{files}</file></files_read></observation>"
         )
     }
 

@@ -88,7 +88,8 @@ impl Store {
 
     fn has_answered(&self, provider: &str, after: i64) -> Result<bool> {
         let sql = format!(
-            "select 1 from replies where seq > ?2 and seq < {FIRST_FOREIGN_SEQ} and provider = ?1 limit 1"
+            "select 1 from replies where seq > ?2 and seq < {FIRST_FOREIGN_SEQ} and provider = ?1 \
+             limit 1"
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
         Ok(statement.query_row((provider, after), |_| Ok(())).optional()?.is_some())

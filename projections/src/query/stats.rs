@@ -135,7 +135,8 @@ fn counted_by_day(within: &str) -> String {
         and at_us < ((day + 1) * 86400 - :offset) * 1000000";
     let counted = |name: &str| match name {
         "events" => format!(
-            "(select sum((select count(*) from events where project is parts.id and {of_day})) from parts)"
+            "(select sum((select count(*) from events where project is parts.id and {of_day})) \
+             from parts)"
         ),
         "bytes" => {
             format!("coalesce((select sum(bytes) from tool_uses where {of_day} {within}), 0)")

@@ -53,8 +53,8 @@ pub static CODEX: Client = Client {
             key: "mcp_servers",
             form: ServerForm::Toml,
         }),
-        after: "Codex runs a new hook only when you have approved it: start `codex` and approve the hooks of \
-                claude-mem, or run `claude-mem install --client codex --trust`.",
+        after: "Codex runs a new hook only when you have approved it: start `codex` and approve \
+            the hooks of claude-mem, or run `claude-mem install --client codex --trust`.",
     },
     past: Some(PastSessions {
         dir: Dir::moved_by("CODEX_HOME", ".codex"),

@@ -173,7 +173,9 @@ mod tests {
             patch(&mut used, text);
             (used.tool.into_owned(), serde_json::from_str::<Value>(&used.input).unwrap())
         };
-        let update = "*** Begin Patch\n*** Update File: a.py\n@@\n def f():\n-    x\n+    y\n*** End Patch\n";
+        let update = "\
+            *** Begin Patch\n*** Update File: a.py\n@@\n def f():\n-    x\n+    y\n\
+            *** End Patch\n";
         let edit = json!({"file_path": "a.py", "old_string": "def f():\n    x",
             "new_string": "def f():\n    y"});
         assert_eq!(patched(update), ("Edit".into(), edit));

@@ -43,7 +43,8 @@ pub(super) static OPENCODE: Client = Client {
             key: "mcp",
             form: ServerForm::CommandList,
         }),
-        after: "OpenCode downloads its plugin library at the next start, which takes over a minute without a network.",
+        after: "OpenCode downloads its plugin library at the next start, which takes over a \
+            minute without a network.",
     },
     past: Some(PastSessions {
         dir: Dir::of_home(".local/share/opencode"),

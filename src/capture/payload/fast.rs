@@ -75,7 +75,8 @@ mod tests {
     fn a_large_object_is_split_into_its_fields() {
         let long = "a \\\"line\\\\\\n".repeat(STRING_BYTES_MIN / 8);
         let text = format!(
-            " {{\"a\\\"\" : {{\"x\": [1, \"{long}\", {{}}], \"y\": \"}},\"}} , \"b\":\"{long}\",\"c\": -1.5e3 }}\n"
+            " {{\"a\\\"\" : {{\"x\": [1, \"{long}\", {{}}], \"y\": \"}},\"}} , \
+             \"b\":\"{long}\",\"c\": -1.5e3 }}\n"
         );
         let fields = large(&text).unwrap();
         let names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();

@@ -178,7 +178,8 @@ impl Recorder {
         if count > 0 {
             let read = scope.bytes_read();
             let message = format_args!(
-                "{what}: {count} texts were cut: redaction reached its work limit after {read} bytes"
+                "{what}: {count} texts were cut: redaction reached its work limit after {read} \
+                 bytes"
             );
             diagnostics::record(&self.paths.data, Level::Warn, message);
         }

@@ -274,14 +274,15 @@ mod tests {
         let last = turns::when(&material.sessions[0], &clock::zone(), layout(0).now);
         let day = day(1_772_000_000_000_000, &clock::zone());
         let expected = format!(
-            "## Pinned\n- #8 ({day}) Ask before a release\n\
-             \n## Written down by the user\n- #1 ({day}) Deploy from staging only\n\
-             \n## Said by the user\n- #2 {whole}\n\
-             \n## Works here\n- `make test`\n- #5 Use `gmake`, not `make`: not found\n\
-             \n## Open\n- S2 ({day}) Check invoices\n\
-             \n## The last session, {last}\n- Fix the total → Total is exact\n- commit → Committed\n\
-             \n## Known\n{day}:\n#7 Split the module [p.rs, q.rs, r.rs, s.rs]\n#6 decision: Keep WAL in db.rs\n\
-             #4 Rounded once [a/cart.rs]\n  Works here: `make test`\n"
+            "## Pinned\n- #8 ({day}) Ask before a release\n\n\
+             ## Written down by the user\n- #1 ({day}) Deploy from staging only\n\n\
+             ## Said by the user\n- #2 {whole}\n\n## Works here\n- `make test`\n\
+             - #5 Use `gmake`, not `make`: not found\n\n## Open\n\
+             - S2 ({day}) Check invoices\n\n## The last session, {last}\n\
+             - Fix the total → Total is exact\n- commit → Committed\n\n## Known\n{day}:\n\
+             #7 Split the module [p.rs, q.rs, r.rs, s.rs]\n\
+             #6 decision: Keep WAL in db.rs\n#4 Rounded once [a/cart.rs]\n  \
+             Works here: `make test`\n"
         );
         assert!(shown.starts_with(&expected), "{shown}\nexpected:\n{expected}");
     }

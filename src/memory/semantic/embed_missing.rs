@@ -191,7 +191,8 @@ fn has_dimensions(windows: &[Window], dimensions: usize, path: &Path) -> Result<
     match vectors.find(|vector| vector.len() != dimensions) {
         None => Ok(()),
         Some(other) => Err(Failure::new(format!(
-            "the embedding endpoint gave {} dimensions instead of {dimensions}: its model was replaced",
+            "the embedding endpoint gave {} dimensions instead of {dimensions}: its model was \
+             replaced",
             other.len()
         ))
         .meaning("new memories get no vectors")

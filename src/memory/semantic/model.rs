@@ -161,7 +161,10 @@ pub fn endpoint_failure(app: &App) -> Option<String> {
 fn unusable(path: &std::path::Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::new(format!("the embedding model {} cannot be used: {error}", path.display()))
         .meaning("search uses words only")
-        .remedy("correct the path, or use the built-in model: `claude-mem settings unset EMBEDDING_MODEL`")
+        .remedy(
+            "correct the path, or use the built-in model: `claude-mem settings unset \
+             EMBEDDING_MODEL`",
+        )
 }
 
 /// Without the feature `semantic`, only a model that the settings name is used.

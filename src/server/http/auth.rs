@@ -26,9 +26,10 @@ const FETCH_SITE: &str = "sec-fetch-site";
 pub(super) const HEAD_BYTES_MAX: usize = 32 << 10;
 
 /// Content security policy: only our own files, and no inline code.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
-     font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; \
-     frame-ancestors 'none'";
+const POLICY: &str = "\
+    default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src \
+    'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'none'";
 
 /// Set on every response.
 const SECURITY_HEADERS: [(HeaderName, &str); 7] = [

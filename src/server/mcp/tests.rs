@@ -44,7 +44,8 @@ fn wrong_arguments_are_answered_with_what_was_expected() {
         (json!({"ids": [1], "limt": 3}), "there is no parameter `limt`: did you mean `limit`?"),
         (
             json!({"ids": [1], "xyzzy": 3}),
-            "there is no parameter `xyzzy`; expected one of: ids, query, limit, orderBy, files, anchor",
+            "there is no parameter `xyzzy`; expected one of: ids, query, limit, orderBy, files, \
+             anchor",
         ),
         (json!({"ids": [1], "query": 3}), "`query` must be a string, not 3"),
         (

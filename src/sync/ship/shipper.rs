@@ -65,7 +65,9 @@ pub struct Shipped {
 }
 
 /// What [`Shipped::is_refilled`] means, for the user.
-pub const REFILLED: &str = "the backup location was empty although this machine had uploaded to it; the whole log was uploaded again";
+pub const REFILLED: &str = "\
+    the backup location was empty although this machine had uploaded to it; the whole log was \
+    uploaded again";
 
 /// Attempts per run, if the log or the remote changes meanwhile.
 const ATTEMPTS_MAX: usize = 5;

@@ -132,9 +132,9 @@ fn what_was_marked_wrong_is_refused_when_it_is_distilled_again() {
     scene.start(1, "v1");
     // The same title; nearly the same text; something else.
     let same = "<observation><title>redis is  needed</title></observation>";
-    let near = "<observation><title>Redis needed</title><subtitle>is by tests</subtitle>\
-                <narrative>The tests start redis first.</narrative><facts><fact>port 6379</fact></facts>\
-                </observation>";
+    let near = "\
+        <observation><title>Redis needed</title><subtitle>is by tests</subtitle><narrative>The \
+        tests start redis first.</narrative><facts><fact>port 6379</fact></facts></observation>";
     scene.reply_in(1, "v1", &[tool], &(same.to_owned() + near + &titled("new")));
     assert_eq!(state(&scene.fold()), "1 Redis is needed (wrong: never was) | 2 other");
     scene.finish(1, true);

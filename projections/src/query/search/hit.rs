@@ -68,7 +68,8 @@ impl Store {
             Kind::Summary => (
                 "null",
                 "coalesce(row.request, row.completed, row.learned, row.notes)",
-                "concat_ws(char(10), row.completed, row.learned, row.investigated, row.next_steps, row.notes)",
+                "concat_ws(char(10), row.completed, row.learned, row.investigated, \
+                 row.next_steps, row.notes)",
                 "coalesce(row.files_edited ->> 0, row.files_read ->> 0)",
             ),
             Kind::Prompt => ("null", "row.text", "row.text", "null"),

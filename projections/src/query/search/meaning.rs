@@ -176,7 +176,8 @@ impl Searching<'_> {
     /// The median cosine in the searched projects.
     fn usual_cosine(&self, meaning: &dyn Meaning) -> Result<f64> {
         let sql = format!(
-            "select row.id from visible_observations row where 1{} order by row.at_us desc, row.id desc limit ?1",
+            "select row.id from visible_observations row where 1{} order by row.at_us desc, \
+             row.id desc limit ?1",
             in_projects(self.projects.as_deref())
         );
         let mut statement = self.store.connection.prepare_cached(&sql)?;

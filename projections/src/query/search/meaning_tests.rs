@@ -91,8 +91,9 @@ fn words_count_as_much_in_a_long_prompt_as_in_a_short_query() {
     ];
     texts.resize(30, ("/p", "The cat sleeps."));
     let store = notes(&texts);
-    let long = "good morning, yesterday my colleague told me that some customers complained loudly: \
-                the invoice export of the shop shows strange cents";
+    let long = "\
+        good morning, yesterday my colleague told me that some customers complained loudly: the \
+        invoice export of the shop shows strange cents";
     let mut meaning = Cosines(vec![Some(0.6), Some(0.75)]);
     meaning.0.resize(30, Some(0.5));
     for query in ["invoice export of the shop: cents", long] {

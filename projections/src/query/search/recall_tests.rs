@@ -148,8 +148,7 @@ fn a_failure_recalls_what_was_done_about_one_like_it() {
     scene.envelope.project.key = PROJECT.into();
     let lesson = |title: &str, fact: &str, concept: &str| {
         format!(
-            "<observation><type>discovery</type><title>{title}</title><facts><fact>{fact}</fact></facts>\
-             <concepts><concept>{concept}</concept></concepts></observation>"
+            "<observation><type>discovery</type><title>{title}</title><facts><fact>{fact}</fact></facts><concepts><concept>{concept}</concept></concepts></observation>"
         )
     };
     let replies = [
