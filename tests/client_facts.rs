@@ -5,7 +5,7 @@
 //! | 1 output that is not memory is an error or shown to the model | `every_payload_of_every_client_becomes_the_event_in_its_table` |
 //! | 2 memory has another form in each | `memory_comes_in_the_form_and_with_the_tool_names_of_each_client`, `memory_is_given_only_where_it_is_asked_for` |
 //! | 3 other clients run Claude Code's hooks | `hooks_of_claude_code_that_another_client_runs_are_that_clients`, `a_hook_of_claude_code_yields_to_the_clients_own` |
-//! | 4 `CLAUDE_PROJECT_DIR` proves nothing | the same, and `then_the_transcript_counts_and_last_the_environment` |
+//! | 4 `CLAUDE_PROJECT_DIR` proves nothing | the same, and `the_transcript_takes_precedence_over_the_environment` |
 //! | 5 memory comes back in front of the prompt | payloads 02 and 11 of Gemini |
 //! | 6 a prompt may not be a user's | payloads 05 of Qwen, 10 of Copilot; `memory_is_given_only_where_it_is_asked_for` |
 //! | 7 subagents have sessions of their own | payloads 11 to 13 of Copilot, 07 and 09 of OpenCode, 09 and 10 of Codex |

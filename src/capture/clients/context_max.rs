@@ -1,14 +1,14 @@
 //! The maximum size of memory in one response to a client.
 
-/// The longest text that a client takes as it is. Of a longer one, the model sees a part and the
-/// name of a file.
+/// The longest text that a client passes on unchanged. Of a longer one, the model sees a part and a
+/// file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContextMax {
-    /// None is known.
+    /// No limit is known.
     Unlimited,
     Bytes(usize),
-    /// UTF-16 units of the text in JSON, with what the response adds to it: it is unclear what the
-    /// client counts.
+    /// UTF-16 units of the text in JSON, including the JSON around it, because it is unclear what
+    /// the client counts.
     JsonUnits(usize),
 }
 
@@ -25,7 +25,7 @@ impl ContextMax {
         }
     }
 
-    /// Checks that the text fits the limit.
+    /// Whether the text is within the limit.
     pub fn holds(self, text: &str) -> bool {
         match self {
             Self::Unlimited => true,
