@@ -135,8 +135,7 @@ fn a_damaged_or_foreign_file_is_an_error_and_never_a_panic() {
     for length in (0..header + 100).chain([bytes.len() / 2, bytes.len() - 1]) {
         assert!(Model::parse(&bytes[..length]).is_err(), "{length} bytes");
     }
-    // The vocabulary, and numbers in the header, are checked; weights give some vector, whatever
-    // they are.
+    // The vocabulary and numbers in the header are validated; any weights give some vector.
     let mut damaged = bytes.to_vec();
     for at in (0..header).chain((header..header + 600_000).step_by(997)) {
         for value in [0x00, 0x7f, 0xff] {

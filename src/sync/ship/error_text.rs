@@ -24,7 +24,7 @@ pub(super) fn io_kind(error: &object_store::Error) -> Option<io::ErrorKind> {
 }
 
 /// The useful part of an error. Its text has many lines and contains the request. The reason is at
-/// the end of the first line or in the response body; the root cause is added if it says more.
+/// the end of the first line or in the response body; the root cause is appended if it differs.
 pub(super) fn first_line(error: &object_store::Error) -> String {
     let text = error.to_string();
     let message = match text.split_once(GENERIC.1) {

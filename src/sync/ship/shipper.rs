@@ -34,7 +34,7 @@ pub struct Shipper {
     name: String,
     state: PathBuf,
     lock: PathBuf,
-    /// Set for the backup, which holds only the newest segments.
+    /// Set for the backup, which contains only the newest segments.
     limit: Option<BackupLimit>,
     /// The state of the remote, once loaded.
     head: Option<Head>,
