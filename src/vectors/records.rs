@@ -29,7 +29,7 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    /// Opens a file if it contains vectors of this model. `None` accepts any number of dimensions.
+    /// Opens a file if it contains vectors of this model. 0 accepts any number of dimensions.
     pub(crate) fn open(
         path: &Path,
         model: &ModelId,
