@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_lies_in_the_range_is_superseded() {
+    fn only_events_in_the_range_are_superseded() {
         let (mut scene, tools) = answered();
         let until_us = Some(claude_mem_events::Id::from_bytes(tools[1]).time_us());
         scene.add(ReprocessStarted { generation: 1, until_us, ..ReprocessStarted::default() });
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_reaches_out_of_the_range_is_replaced_whole() {
+    fn a_reply_that_exceeds_the_range_is_replaced_completely() {
         let (mut scene, tools) = (TestLog::new(), ["a", "b"]);
         let tools = tools.map(|_| scene.tool("Bash", "{}"));
         scene.reply(&tools, &titled("ab"));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn another_models_reply_does_not_count_where_a_model_was_asked_for() {
+    fn replies_of_other_models_are_not_reused_if_a_model_is_given() {
         let (scene, _) = answered();
         let store = scene.fold();
         let turns = |model: &str| {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn going_back_to_earlier_prompts_shows_their_replies_again_without_asking() {
+    fn returning_to_earlier_prompts_reuses_their_replies() {
         let (mut scene, tools) = answered();
         scene.start(1, "v1");
         scene.reply_in(1, "v1", &tools[..1], &titled("a1"));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_reprocessing_answered_is_not_asked_again() {
+    fn events_answered_by_a_reprocessing_are_not_pending() {
         let mut scene = TestLog::new();
         let tool = scene.tool("Bash", "{}");
         scene.start(1, "v1");

@@ -91,8 +91,8 @@ pub(crate) fn insert(
     Ok(())
 }
 
-/// Some clients report a command before its exit code is known. The event with the code takes the
-/// place of the first one, unless that is distilled.
+/// Some clients report a command before its exit code is known. The event with the code replaces
+/// the first one, unless that is already distilled.
 fn correct(rows: &Rows<'_>, event: &Recorded, used: &ToolUsed, session: i64) -> Result<()> {
     let sql = "update tool_uses set seq = ?1, event = ?2, at_us = ?3, has_failed = 1,
                    is_interrupt = ?4, files_written = null, bytes = ?5

@@ -38,7 +38,7 @@ impl Store {
         let trial = self.connection.unchecked_transaction()?;
         let (kinds, ahead) = ([], ReadAhead::default());
         let rows = Rows::new(&trial, &kinds, &ahead, 0);
-        // Behind every event of our own log, and later than all of other logs.
+        // After every event of our own log, and later than all events of other logs.
         let seq = Seq::from_raw((1 << 55) - 1);
         let id = Id::from_bytes([0xFF; 16]);
         let (envelope, event) = (Envelope::default(), forgotten.clone().into());
@@ -144,7 +144,7 @@ mod tests {
     use crate::test_log::{TestLog, titled};
 
     #[test]
-    fn what_would_be_forgotten_is_seen_and_still_there() {
+    fn a_preview_shows_matches_and_forgets_nothing() {
         let mut scene = TestLog::new();
         scene.prompt("go");
         let tool = scene.tool("Edit", r#"{"file_path":"/p/src/a.rs"}"#);

@@ -78,7 +78,7 @@ pub struct RequestFailure {
     pub message: Option<String>,
     /// The number of the attempt.
     pub attempt: u32,
-    /// The wait that the provider asked for.
+    /// The delay that the provider requested.
     pub retry_after_ms: u64,
     /// Number of events in the request.
     pub sources: u64,

@@ -33,7 +33,7 @@ pub struct MemoryDetails {
     pub client: Option<String>,
     /// The number of its prompt in the session.
     pub prompt_number: Option<u32>,
-    /// For a note that counts in more than its project: the folder, or empty for every project.
+    /// For a note that applies beyond its project: the folder, or empty for every project.
     pub tree: Option<String>,
     /// Its content.
     pub body: MemoryBody,
@@ -305,7 +305,7 @@ mod tests {
     use crate::test_log::TestLog;
 
     #[test]
-    fn a_memory_says_what_it_was_made_of_and_what_that_cost() {
+    fn a_memory_shows_its_sources_and_cost() {
         let mut scene = TestLog::new();
         scene.envelope.branch = "fix".into();
         let prompt = scene.prompt("fix it");

@@ -8,7 +8,7 @@ use crate::{
 };
 use rusqlite::{OptionalExtension, Row};
 
-/// A prompt of fewer characters is an answer such as `yes, go on`, which means nothing by itself.
+/// A shorter prompt is an answer such as `yes, go on`, which is meaningless without its context.
 const PROMPT_CHARS_MIN: u32 = 20;
 /// More texts of one memory are left out.
 const TEXTS_MAX: usize = 16;
@@ -44,8 +44,8 @@ impl Store {
         Ok(memories)
     }
 
-    /// The texts of a memory, each of which is embedded by itself: an observation's title and
-    /// narrative, then each fact. `None` if the memory should have no vector.
+    /// The texts of a memory, each embedded separately: an observation's title and narrative, then
+    /// each fact. `None` if the memory should have no vector.
     pub fn embedding_texts(&self, name: MemoryId) -> Result<Option<Vec<String>>> {
         let sql = match name.kind {
             Kind::Observation => {

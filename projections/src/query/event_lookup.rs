@@ -132,7 +132,7 @@ impl Store {
         Ok(statement.exists((from_us as i64, until_us as i64, text))?)
     }
 
-    /// Notes from Claude Code's auto memory that hold, of all projects. Claude Code reads its own
+    /// Current notes from Claude Code's auto memory, in all projects. Claude Code reads its own
     /// files.
     pub fn auto_memory_notes(&self) -> Result<Vec<AutoMemoryNote>> {
         let sql = "select coalesce(metadata ->> 'file', ''), coalesce(narrative, ''), event, number

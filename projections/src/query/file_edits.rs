@@ -55,7 +55,7 @@ pub struct TurnMemory {
     pub name: MemoryId,
     /// The type of an observation, such as `bugfix`.
     pub type_: Option<String>,
-    /// Its title behind its marks, or what the summary says was done.
+    /// Its title with its marks, or the completed work of the summary.
     pub title: String,
 }
 

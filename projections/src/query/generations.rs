@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_found_as_people_call_them() {
+    fn projects_and_sessions_are_found_by_their_names() {
         let store = reprocessed(false);
         assert_eq!(store.project_keys_named("p").unwrap(), ["k"]);
         assert_eq!(store.project_keys_named("k").unwrap(), ["k"]);

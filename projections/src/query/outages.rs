@@ -31,7 +31,7 @@ pub struct Outage {
     pub at_us: u64,
     /// Number of attempts since its last reply.
     pub attempts: u32,
-    /// The wait that the provider asked for; 0 if none.
+    /// The delay that the provider requested; 0 if none.
     pub retry_after_ms: u64,
 }
 
@@ -67,7 +67,8 @@ impl Store {
             };
             Ok((row.get::<_, i64>(0)?, outage))
         })?;
-        // Latest first: the first failure of a provider counts, the others are its attempts.
+        // Latest first: the first failure of a provider describes the outage, the others are
+        // counted as attempts.
         let mut found: Vec<(Outage, u64)> = Vec::new();
         for failure in failures {
             let (seq, outage) = failure?;
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_by_itself_is_no_outage_and_one_incident_is_one_attempt() {
+    fn temporary_failures_are_not_outages_and_one_incident_is_one_attempt() {
         let mut scene = TestLog::new();
         for class in [FailureClass::Transient, FailureClass::RateLimit, FailureClass::Unreadable] {
             fail(&mut scene, "openai", class);

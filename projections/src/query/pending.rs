@@ -78,19 +78,19 @@ pub struct EventFilter {
     pub session: Option<String>,
 }
 
-/// Which replies count for a reprocessing.
+/// Which replies are reused in a reprocessing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reprocessing {
     /// Its number.
     pub generation: u32,
-    /// Replies with this prompt version count, too; `None` to distill everything again.
+    /// Replies with this prompt version are reused, too; `None` to distill everything again.
     pub prompt_version: Option<String>,
     /// Of those, only the ones of this model. Replies may have a longer name: `claude-haiku-4-5`
     /// matches `claude-haiku-4-5-20251001`.
     pub model: Option<String>,
 }
 
-/// More prompts in a row without an answer are no part of one request.
+/// A longer sequence of prompts without an answer is not part of one request.
 const UNANSWERED_MAX: usize = 5;
 
 const OPEN: &str = "answered_by is null and not is_parked";
@@ -220,8 +220,8 @@ impl Store {
         Ok(turns)
     }
 
-    /// Prompts of a turn, and those right before it that nobody answered: withdrawn to edit them,
-    /// or followed by another one before anything was done. What they say holds for this turn.
+    /// Prompts of a turn, and unanswered ones directly before it: withdrawn for editing, or
+    /// followed by another one before any work. They apply to this turn.
     fn prompts_of(&self, turn: &PendingTurn) -> Result<Vec<Seq>> {
         let of_turn = "select seq from prompts where session = ?1 and turn = ?2 order by seq";
         let mut of_turn = self.connection.prepare_cached(of_turn)?;
@@ -292,7 +292,7 @@ mod tests {
     use crate::test_log::TestLog;
 
     #[test]
-    fn a_prompt_that_nobody_answered_belongs_to_the_next_turn() {
+    fn an_unanswered_prompt_belongs_to_the_next_turn() {
         let mut scene = TestLog::new();
         for answered in [true, false, false, true, true] {
             scene.prompt("go");

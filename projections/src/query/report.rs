@@ -69,9 +69,9 @@ pub struct ReportSummary {
     pub place: ReportPlace,
     /// Its id.
     pub name: MemoryId,
-    /// What was done.
+    /// The completed work.
     pub completed: Option<String>,
-    /// What is left to do.
+    /// The remaining work.
     pub next_steps: Option<String>,
 }
 

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_story_goes_from_the_prompt_to_what_was_done_and_learnt() {
+    fn a_session_view_has_prompts_results_and_findings() {
         let store = store();
         let names: Vec<_> =
             store.session_memories(1, 100).unwrap().iter().map(ToString::to_string).collect();

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_cut_as_the_index_cuts_them() {
+    fn words_are_stemmed_like_in_the_index() {
         let words = [
             "caresses",
             "ponies",
