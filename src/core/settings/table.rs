@@ -1,7 +1,7 @@
 //! Every setting: one row each.
 //!
-//! Names are those of the TypeScript claude-mem wherever they mean the same, so that both can share
-//! a settings file. Keys that mean nothing here are left alone.
+//! Names are those of the TypeScript claude-mem if the meaning is the same, so that both can share
+//! a settings file. Other keys are ignored.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -246,7 +246,7 @@ mod tests {
     use crate::settings::Kind;
 
     #[test]
-    fn every_default_survives_being_written_and_read() {
+    fn every_default_round_trips() {
         let mut names = HashSet::new();
         for setting in ALL {
             let name = setting.name();
