@@ -97,7 +97,7 @@ fn wrong_types_and_missing_fields_are_recorded_as_they_are() {
 }
 
 #[test]
-fn bytes_that_are_no_text_and_half_characters_are_replaced_and_the_rest_kept() {
+fn invalid_utf8_is_replaced_and_the_rest_is_kept() {
     let sandbox = Sandbox::new();
     let text = good().to_string();
     let mut invalid = text.replace("\"x\"", "\"a?b\"").into_bytes();

@@ -366,7 +366,7 @@ fn redacting_the_past_finds_what_was_stored_without_redaction() {
 }
 
 #[test]
-fn personal_data_is_replaced_if_the_setting_asks_for_it() {
+fn personal_data_is_replaced_if_the_setting_is_on() {
     let sandbox = Sandbox::new();
     let address = "jo.doe@example.org";
     let payload = json!({"session_id": "s", "cwd": "/p", "prompt": format!("write to {address}"),

@@ -122,7 +122,7 @@ fn an_editor_changes_title_type_and_text() {
 }
 
 #[test]
-fn what_cannot_be_revised_is_named() {
+fn memories_that_cannot_be_revised_are_named() {
     let sandbox = Sandbox::new();
     remember(&sandbox, "The walrus sleeps at noon.", "Sleep of the walrus");
     remember(&sandbox, "The otter sleeps at dawn.", "Sleep of the otter");

@@ -64,7 +64,7 @@ fn settings_are_listed_by_group_with_their_units() {
 }
 
 #[test]
-fn a_list_without_changes_says_so() {
+fn a_list_without_changes_reports_it() {
     let sandbox = Sandbox::new();
     // The sandbox itself sets these.
     let list = |arguments: &[&str]| {

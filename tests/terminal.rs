@@ -223,7 +223,7 @@ fn nothing_is_cut_without_a_terminal() {
 }
 
 #[test]
-fn a_list_says_the_same_text_once() {
+fn a_list_contains_the_same_text_once() {
     let sandbox = remembering();
     let found = sandbox.run(&["search", "invoice", "--kind", "prompt"]).ok();
     assert_eq!(found.matches("nightly export").count(), 1, "{found}");
@@ -284,7 +284,7 @@ fn a_memory_is_shown_with_its_model_cost_and_sources() {
 }
 
 #[test]
-fn declining_is_no_error() {
+fn declining_is_not_an_error() {
     let sandbox = remembering();
     let shown = plain(&shown(&sandbox, &["forget", "1"], 80));
     assert!(shown.contains("[y/N]") && shown.ends_with("cancelled\n"), "{shown}");

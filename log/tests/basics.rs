@@ -202,7 +202,7 @@ fn the_same_record_written_again_is_read_once() {
 }
 
 #[test]
-fn a_large_payload_is_compressed_and_comes_back_whole() {
+fn a_large_payload_is_compressed_and_round_trips() {
     let dir = tempfile::tempdir().unwrap();
     let payload = "the same again ".repeat(10_000);
     let mut appender = Appender::open(dir.path(), Options::default()).unwrap();

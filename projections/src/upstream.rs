@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_database_of_that_program_is_refused_and_left_as_it_is() {
+    fn a_database_of_another_program_is_rejected_and_unchanged() {
         let (dir, path) = made("create table other (id integer)");
         let error = Upstream::open(&path).unwrap_err().to_string();
         assert!(error.contains("no table `sdk_sessions`"), "{error}");

@@ -265,7 +265,7 @@ fn one_forgotten_memory_leaves_the_others_of_its_reply() {
 }
 
 #[test]
-fn whatever_touches_a_forgotten_file_is_found_again_without_its_text() {
+fn a_rebuild_of_a_compacted_log_forgets_the_same_file() {
     let dir = tempfile::tempdir().unwrap();
     let (log_dir, path) = (dir.path().join("log"), dir.path().join("memory.db"));
     let log = filled(&log_dir, |_| Forgotten {

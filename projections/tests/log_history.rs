@@ -99,7 +99,7 @@ fn flip(path: &Path, at: usize) {
 }
 
 #[test]
-fn a_log_that_was_cut_anywhere_is_folded_as_it_is_and_so_is_what_it_records_next() {
+fn a_log_truncated_anywhere_and_its_next_events_are_folded() {
     let dir = tempfile::tempdir().unwrap();
     let whole = Place(dir.path().join("whole"));
     fill(&whole.log_dir(), 3);
@@ -126,7 +126,7 @@ fn a_log_that_was_cut_anywhere_is_folded_as_it_is_and_so_is_what_it_records_next
 
 /// The torn record is in a sealed segment when the log is folded next.
 #[test]
-fn a_log_that_was_cut_and_rolled_is_folded_as_it_is() {
+fn a_truncated_and_rolled_log_is_folded() {
     let dir = tempfile::tempdir().unwrap();
     let whole = Place(dir.path().join("whole"));
     fill(&whole.log_dir(), 1);

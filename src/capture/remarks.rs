@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_known_by_the_words_of_the_client() {
+    fn a_refusal_is_recognized_by_the_text_of_the_client() {
         let rejected = "\
             The user doesn't want to proceed with this tool use. The tool use was rejected (eg. \
             if it was a file edit, the new_string was NOT written to the file). ";

@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_a_rejection_are_known_in_every_form() {
+    fn the_reason_of_a_rejection_is_recognized_in_every_format() {
         let row = |content: &str, source: &str| {
             format!(
                 r#"{{"type":"user","message":{{"role":"user","content":[{{"type":"tool_result","content":"{content}","is_error":true}}]}},"permissionDecision":{{"source":"{source}"}}}}"#

@@ -80,7 +80,7 @@ fn vector_instructions_change_no_bit() {
 }
 
 #[test]
-fn other_texts_beside_a_text_change_no_bit() {
+fn other_texts_in_a_batch_change_no_bit() {
     let model = model();
     // Together, more tokens than the model takes at once.
     let texts = [beginnings(60), beginnings(61), beginnings(62)].concat();
@@ -209,7 +209,7 @@ fn windows_overlap_and_are_few() {
 }
 
 #[test]
-fn what_the_header_says_is_given() {
+fn the_header_determines_the_properties_of_the_model() {
     let model = model();
     assert_eq!(model.name(), "snowflake-arctic-embed-s");
     assert_eq!((model.dimensions(), model.center().len()), (384, 384));

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_comes_and_goes_and_everything_else_stays() {
+    fn an_entry_is_added_and_removed_and_everything_else_stays() {
         for before in [
             "",
             "name: mine # best\n",
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_or_not_ours_is_left_alone() {
+    fn unsupported_files_and_foreign_entries_are_not_changed() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("config.yaml");
         for text in [

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_shipped_loses_its_raw_text_unless_more_is_allowed() {
+    fn only_shipped_events_lose_their_raw_text_by_default() {
         let days = Days::new();
         let by_age = ("CLAUDE_MEM_RETENTION_DAYS", "3");
         let allowed = ("CLAUDE_MEM_RETENTION_UNSHIPPED", "true");

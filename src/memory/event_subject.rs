@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forgetting_says_what_it_concerns() {
+    fn a_forgetting_is_described_by_its_conditions() {
         let rows = vec!["a/1".to_owned(), "a/2".to_owned()];
         let forgotten = Forgotten { rows, reason: "wrong".into(), ..Forgotten::default() };
         assert_eq!(subject(&forgotten.into()), "2 memories, wrong");

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_commit_is_known_by_the_new_head() {
+    fn a_quiet_commit_is_recognized_by_the_new_head() {
         let (before, after) = ("a".repeat(40), "b".repeat(40));
         assert_eq!(made("git commit -qm x", "", &after, &before), [commit("bbbbbbb", "fix", "")]);
         assert_eq!(made("git commit -qm x || true", "", &before, &before), []);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_of_an_error_says_what_is_wrong() {
+    fn the_first_informative_line_of_an_error_is_found() {
         assert_eq!(first_error("Exit code 1\n\n  no such test\nmore"), "no such test");
         assert_eq!(first_error("Exit code 1"), "Exit code 1");
         let built = "\

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_names_only_what_there_is() {
+    fn the_line_omits_zero_counts() {
         let mut line = StatusLine { memories: 1, ..StatusLine::default() };
         assert_eq!(line.to_string(), "claude-mem 1 memory");
         line = StatusLine { memories: 1280, given: 5, pending: 3, problem: Some("x fails".into()) };

@@ -96,7 +96,7 @@ fn transcript() -> String {
 }
 
 #[test]
-fn a_stop_records_what_the_transcript_says_about_its_turn() {
+fn a_stop_records_the_remarks_in_the_transcript() {
     let sandbox = Sandbox::new();
     let path = sandbox.write("t.jsonl", &transcript());
     let stop = |event: &str, fields: Value| {

@@ -154,7 +154,7 @@ fn there_is_one_worker_and_a_second_one_ends_at_once() {
 }
 
 #[test]
-fn start_stop_restart_and_logs_do_what_they_say() {
+fn start_stop_restart_and_logs_work() {
     let sandbox = Sandbox::new();
     let _stopped = Stopped(&sandbox);
     let port = [("CLAUDE_MEM_WORKER_PORT", "0")];
@@ -181,7 +181,7 @@ fn start_stop_restart_and_logs_do_what_they_say() {
 }
 
 #[test]
-fn the_log_has_the_steps_of_the_work_if_the_setting_asks_for_them() {
+fn the_log_has_the_steps_of_the_work_if_the_setting_is_on() {
     let sandbox = Sandbox::new();
     let requests = |levels: &str| {
         sandbox.run(&["settings", "set", "CLAUDE_MEM_LOG", levels]).ok();
@@ -195,7 +195,7 @@ fn the_log_has_the_steps_of_the_work_if_the_setting_asks_for_them() {
 }
 
 #[test]
-fn a_worker_with_nothing_to_do_ends_by_itself() {
+fn an_idle_worker_exits() {
     let sandbox = Sandbox::new();
     let mut serving = Serving::start(&sandbox, &[("CLAUDE_MEM_WORKER_IDLE", "1")]);
     assert!(serving.child.wait().unwrap().success());
@@ -320,7 +320,7 @@ fn a_provider_that_refuses_is_reported_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_long_name_of_the_data_directory_is_no_obstacle() {
+fn a_long_path_of_the_data_directory_works() {
     let sandbox = Sandbox::new();
     let data = sandbox.home().join("d".repeat(150));
     let data = data.to_str().unwrap();

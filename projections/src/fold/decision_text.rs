@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_that_gives_up_what_an_earlier_one_chose_replaces_it() {
+    fn a_decision_that_withdraws_an_earlier_choice_replaces_it() {
         for (later, earlier) in [
             (
                 "Moved off Postgres to SQLite | Backups of the ledger",

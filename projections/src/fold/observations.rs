@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_indexed_is_found_by_its_parts() {
+    fn compound_names_are_found_by_their_parts() {
         let mut scene = TestLog::new();
         let tool = scene.tool("Bash", "{}");
         scene.reply(&[tool], &titled("readReply in 記憶喪失 keeps naïve café"));

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_folded_is_known_by_its_id_and_its_session() {
+    fn folded_events_are_found_by_id_and_session() {
         let mut scene = TestLog::new();
         let prompt = scene.prompt("hello");
         let tool = scene.tool("Bash", "{}");

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_fetched_belongs_to_the_prompt_before_it() {
+    fn fetched_memories_belong_to_the_prompt_before() {
         let mut scene = TestLog::new();
         let tool = scene.tool("Bash", "{}");
         let event = scene.reply(&[tool], &(titled("one") + &titled("two")));

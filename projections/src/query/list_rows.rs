@@ -131,7 +131,7 @@ mod tests {
     use crate::test_log::TestLog;
 
     #[test]
-    fn a_memory_is_listed_with_whose_it_is() {
+    fn a_memory_is_listed_with_its_project_and_session() {
         let mut scene = TestLog::new();
         scene.prompt("fix it");
         let tool = scene.tool("Edit", "{}");

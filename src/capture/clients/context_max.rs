@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_counts_what_its_client_counts() {
+    fn a_limit_uses_the_unit_of_its_client() {
         // Two letters of three bytes and one unit each, one of four bytes and two units.
         let text = "文件🦀";
         assert!(ContextMax::Bytes(10).holds(text) && !ContextMax::Bytes(9).holds(text));

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_of_claude_code_yields_to_the_clients_own() {
+    fn a_hook_of_claude_code_is_skipped_if_the_client_has_its_own() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join(".copilot/hooks/claude-mem.json");
         let environment = Environment::fixed(&[]);

@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_tools_are_known_in_the_spelling_of_every_client() {
+    fn our_tools_are_recognized_in_the_spelling_of_every_client() {
         for client in CLIENTS {
             for tool in OUR_TOOLS {
                 let name = format!("{}{tool}", client.tool_prefix);

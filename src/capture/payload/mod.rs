@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_before_the_fault_are_known() {
+    fn fields_before_the_error_are_parsed() {
         let (mut payload, malformed) =
             Payload::read(r#"{"session_id":"s","cwd":"/p","prompt":"ab"#);
         let malformed = malformed.expect("it has no end");

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_is_named() {
+    fn errors_name_unsupported_syntax() {
         for (text, reason) in [
             ("a(?!b)", "look-around"),
             ("(?<=a)b", "look-around"),

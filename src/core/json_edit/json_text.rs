@@ -425,7 +425,7 @@ mod tests {
         "{\n  // mine: \"é\", {\n  \"a\": \"// no\", /* keep */\n  \"b\": [1, 2,], // two\n}\n";
 
     #[test]
-    fn comments_stay_when_a_member_comes_changes_and_goes() {
+    fn comments_stay_when_a_member_is_added_changed_and_removed() {
         let added = changed(COMMENTED, "new", &json!({"x": 1}));
         let expected = "// two\n  \"new\": {\n    \"x\": 1\n  },";
         assert_eq!(added, COMMENTED.replace("// two", expected));

@@ -160,7 +160,7 @@ fn a_key_in_the_callers_environment_is_never_ours() {
 }
 
 #[test]
-fn a_key_is_kept_apart_from_the_settings_and_only_its_owner_may_read_it() {
+fn a_key_is_stored_separately_and_only_its_owner_can_read_it() {
     let case = case(r#"{"CLAUDE_MEM_OPENAI_API_KEY": "sk-old"}"#, &[]);
     assert_eq!(case.load().get(&OPENAI_API_KEY), "sk-old");
     keep(&case.paths(), &OPENAI_API_KEY, Some("sk-new")).unwrap();

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_something_new_comes_before_what_names_the_same_again() {
+    fn new_names_come_before_repeated_ones() {
         let rows = [
             memory(3, "bugfix", "Fixed a fault in cart.rs today", 1),
             memory(2, "bugfix", "Fixed a fault in cart.rs again", 2),
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_title_comes_before_a_long_one_that_says_as_much() {
+    fn a_short_title_comes_before_an_equally_informative_long_one() {
         let long = "Fixed the fault, which was hard to find and took very long, in mail.rs at last";
         let rows = [memory(2, "bugfix", long, 1), memory(1, "bugfix", "Fixed mail.rs", 1)];
         assert_eq!(ids(&rows, 9), [1, 2]);

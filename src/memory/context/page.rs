@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_signs_that_are_no_letters_stays_within_the_budget_too() {
+    fn a_page_of_symbols_stays_within_the_budget_too() {
         let observations = (0..400).map(|id| memory(id, &"記憶".repeat(60))).collect();
         let material =
             ContextMaterial { observations, observations_total: 400, ..ContextMaterial::default() };

@@ -135,7 +135,7 @@ mod tests {
     use crate::context::sheet::Sheet;
 
     #[test]
-    fn the_last_turn_is_shown_however_little_room_there_is() {
+    fn the_last_turn_is_shown_even_without_space() {
         let turn = |number: usize, letter: &str| ContextSummary {
             request: format!("turn {number}"),
             completed: letter.repeat(400),

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_blame() {
+    fn other_output_is_not_parsed_as_blame() {
         for text in
             ["", "fatal: no", "zz 1 1 1\n\tx", &format!("{} 1\ncommitter-time x", "a".repeat(40))]
         {

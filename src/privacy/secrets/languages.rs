@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_behind_and_in_such_sentences_are_removed() {
+    fn passwords_after_and_in_such_sentences_are_removed() {
         for text in [
             "密码：Sommer2024!",
             "密码是Sommer2024!",

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_browser_is_known_by_its_signature_at_its_address_only() {
+    fn a_browser_is_recognized_by_its_signature_only_at_its_address() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("browsers.json");
         let (browser, other) = (Browser::new(), Browser::new());

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_conversation_are_left_out_and_names_are_known() {
+    fn words_of_conversation_are_dropped_and_names_are_recognized() {
         let table = [
             ("Why did we move off Postgres?", "[postgres]"),
             ("ok, looks great now", ""),

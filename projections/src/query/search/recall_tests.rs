@@ -143,7 +143,7 @@ fn a_word_in_most_memories_is_not_evidence() {
 }
 
 #[test]
-fn a_failure_recalls_what_was_done_about_one_like_it() {
+fn a_failure_recalls_memories_of_similar_failures() {
     let mut scene = TestLog::new();
     scene.envelope.project.key = PROJECT.into();
     let lesson = |title: &str, fact: &str, concept: &str| {

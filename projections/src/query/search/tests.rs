@@ -64,7 +64,7 @@ fn memories_are_found_by_the_words_people_use() {
 }
 
 #[test]
-fn what_finds_nothing_gives_a_hint() {
+fn a_query_without_results_gives_a_hint() {
     let store = notes(&["something"]);
     for query in ["", "?!", "-something", "missing", &"x ".repeat(6000)] {
         let search = Search { query: query.into(), offset: 0, ..Search::default() };

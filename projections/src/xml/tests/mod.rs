@@ -319,7 +319,7 @@ fn tags_may_be_written_carelessly() {
 }
 
 #[test]
-fn text_may_hold_what_looks_like_tags() {
+fn text_may_contain_text_similar_to_tags() {
     let table = [
         ("Vec<String> and HashMap<K, V>", "Vec<String> and HashMap<K, V>"),
         ("Arc<Summary>, Option<File>, Box<Type>", "Arc<Summary>, Option<File>, Box<Type>"),

@@ -52,7 +52,7 @@ impl Place {
 }
 
 #[test]
-fn a_repository_is_known_by_its_remote_and_named_by_its_folder() {
+fn a_repository_is_identified_by_its_remote_and_named_by_its_folder() {
     let place = Place::new();
     place.repository("my-shop");
     place.git("my-shop", &["remote", "add", "origin", "https://x:secret@GitHub.com/Ada/Shop.git"]);
