@@ -148,7 +148,8 @@ impl Store {
     /// The other machines whose logs are in the database.
     pub fn hosts(&self) -> Result<Vec<HostState>> {
         let sql = "select log, id, coalesce(name, ''), is_hidden, events, at_us,
-                       (select count(*) from observations where is_visible and observations.host = log)
+                       (select count(*) from observations where is_visible
+                       and observations.host = log)
                    from hosts order by log";
         let mut statement = self.connection.prepare_cached(sql)?;
         let hosts = statement.query_map((), |row| {

@@ -230,7 +230,8 @@ mod tests {
 
     const OLD: &str = "create table sdk_sessions (id integer primary key, claude_session_id text,
             sdk_session_id text, started_at text);
-        create table observations (id integer primary key, sdk_session_id text, text text, odd blob);
+        create table observations (id integer primary key, sdk_session_id text, text text,
+        odd blob);
         insert into sdk_sessions values (1, 'c', 'm', '2025-01-01T00:00:00.000Z');
         insert into observations values (7, 'm', null, x'41ff'), (3, 'm', 'first', 1.5);";
 

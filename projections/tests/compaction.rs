@@ -92,8 +92,9 @@ fn filled(dir: &Path, forget: impl Fn(&Written) -> Forgotten) -> Log {
     let reply = writer.add(AgentReplied {
         answers: vec![tool],
         reply: format!(
-            "{SECRET} \
-             <observation><title>kept</title></observation><observation><title>{SECRET}</title></observation><summary><completed>{SECRET}</completed></summary>"
+            "{SECRET} <observation><title>kept</title></observation><observation>\
+             <title>{SECRET}</title></observation><summary><completed>{SECRET}</completed>\
+             </summary>"
         ),
         prompt_version: "v0".into(),
         tokens_in: 10,

@@ -28,7 +28,8 @@ pub struct Scan<'a> {
 }
 
 impl Vectors {
-    /// Compares a unit vector with all records. Fails if the file was truncated since it was opened.
+    /// Compares a unit vector with all records. Fails if the file was truncated after it was
+    /// opened.
     pub fn query(&self, vector: &[f32]) -> io::Result<Scan<'_>> {
         let center = &self.center;
         let (scale, query) = quantize(vector, center);

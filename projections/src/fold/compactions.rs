@@ -92,10 +92,11 @@ fn settle(rows: &Rows<'_>, first: i64, before: i64, before_us: i64) -> Result<()
     for table in ["tool_uses", "stops"] {
         let sql = format!(
             "update {table} set is_settled = 1 where seq in (
-                 select source from answers join replies on replies.seq = answers.reply
-                 where replies.is_current and replies.seq >= ?1 and replies.seq < ?2 and not exists (
-                     select 1 from answers as other join events on events.seq = other.source
-                     where other.reply = replies.seq and events.at_us >= ?3))"
+             select source from answers join replies on replies.seq = answers.reply
+             where replies.is_current and replies.seq >= ?1 and replies.seq < ?2
+             and not exists (
+                 select 1 from answers as other join events on events.seq = other.source
+                 where other.reply = replies.seq and events.at_us >= ?3))"
         );
         rows.run(&sql, (first, before, before_us))?;
     }

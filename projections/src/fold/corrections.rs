@@ -59,7 +59,8 @@ fn correct(rows: &Rows<'_>, event: &Recorded, recorded: &RecordedReply<'_>) -> R
     let (Some(session), false) = (sources.session, sources.is_forgotten) else { return Ok(()) };
     let seq = event.seq.raw() as i64;
     let sql = "insert into corrections (seq, number, at_us, session, title, observation)
-               values (?1, ?2, ?3, ?4, ?5, (select id from observations where seq = ?1 and number = ?6))";
+               values (?1, ?2, ?3, ?4, ?5, (select id from observations where seq = ?1
+               and number = ?6))";
     for ((observation, title), number) in titles.into_iter().zip(1_i64..) {
         rows.run(sql, params![seq, number, sources.at_us, session, title, observation])?;
     }
@@ -148,7 +149,8 @@ fn targets(rows: &Rows<'_>, session: i64) -> Result<BTreeSet<i64>> {
 fn candidates(rows: &Rows<'_>, session: i64) -> Result<Vec<Candidate>> {
     let sql = "select observations.id, observations.seq, observations.at_us,
                    coalesce(iif(observation is null, observations.type, originals.type), ''),
-                   coalesce(iif(observation is null, coalesce(observations.title, observations.narrative),
+                   coalesce(iif(observation is null, coalesce(observations.title,
+                   observations.narrative),
                        coalesce(originals.title, originals.narrative)), '')
                from observations join replies on replies.seq = observations.seq
                    left join originals on originals.observation = observations.id

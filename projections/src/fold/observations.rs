@@ -73,11 +73,13 @@ impl Row<'_> {
         let texts = [self.title, self.subtitle, self.narrative].into_iter().flatten();
         let lists = [self.facts, self.concepts, self.files_read, self.files_modified];
         let words = fts_terms::of(texts.chain(lists.into_iter().flatten().map(String::as_str)));
-        let sql = "insert into observations (id, event, seq, number, at_us, session, project, prompt_number,
-                       origin, type, title, subtitle, narrative, facts, concepts, files_read, files_modified,
-                       agent_type, provider, model, prompt_version, generation, tokens, metadata, is_visible,
-                       identifiers, grams, upstream_id, tree)
-                   values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+        let sql = "insert into observations (id, event, seq, number, at_us, session, project,
+                   prompt_number,
+                       origin, type, title, subtitle, narrative, facts, concepts, files_read,
+                       files_modified, agent_type, provider, model, prompt_version, generation,
+                       tokens, metadata, is_visible, identifiers, grams, upstream_id, tree)
+                   values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
+                   ?17, ?18,
                        ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)";
         rows.run(
             sql,

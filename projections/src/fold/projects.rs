@@ -85,7 +85,8 @@ pub(crate) fn write_labels(rows: &Rows<'_>) -> Result<()> {
 }
 
 const RELABEL: &str = "update projects set label = coalesce(
-        (select label from project_names where project = id order by event desc, label limit 1), label)
+        (select label from project_names where project = id order by event desc, label limit 1),
+        label)
     where not is_label_given";
 
 /// Merges are rare, so all of them are applied again in the order of their ids: the result does not
@@ -113,7 +114,8 @@ fn merge(rows: &Rows<'_>, event: &Recorded, merged: &ProjectMerged) -> Result<()
     let sql = "with recursive chain (id, owner) as (
                    select id, id from projects where merged_into is null
                    union all
-                   select projects.id, chain.owner from projects join chain on projects.merged_into = chain.id)
+                   select projects.id, chain.owner from projects join chain
+                   on projects.merged_into = chain.id)
                update projects set owner = (select owner from chain where chain.id = projects.id)";
     rows.run(sql, ())?;
     Ok(())

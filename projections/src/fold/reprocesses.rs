@@ -37,7 +37,8 @@ impl Projection for Reprocesses {
 
 fn start(rows: &Rows<'_>, event: &Recorded, started: &ReprocessStarted) -> Result<()> {
     // A second start of the same generation continues it.
-    let sql = "insert or ignore into reprocesses (generation, event, seq, at_us, prompt_version, provider,
+    let sql = "insert or ignore into reprocesses (generation, event, seq, at_us, prompt_version,
+               provider,
                    model, since_us, until_us, project, session, is_fresh, is_shadow)
                values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
     rows.run(
@@ -146,10 +147,12 @@ fn candidates(rows: &Rows<'_>, event: &Recorded, generation: u32) -> Result<Vec<
                from replies join answers on answers.reply = replies.seq
                    join events on events.seq = answers.source
                where replies.verdict not in ('unreadable', 'erased') and replies.host = ?7
-                   and (replies.is_current or replies.generation = ?1 or replies.prompt_version is ?2)
+                   and (replies.is_current or replies.generation = ?1
+                   or replies.prompt_version is ?2)
                    and (?3 is null or events.at_us >= ?3) and (?4 is null or events.at_us < ?4)
                    and (?5 is null or events.project in (select value from json_each(?5)))
-                   and (?6 is null or events.session in (select id from sessions where session = ?6))
+                   and (?6 is null or events.session in (select id from sessions
+                   where session = ?6))
                order by replies.seq, answers.source";
     let Scope { prompt_version, since_us, until_us, project, session } = scope;
     let project = project.map(|key| projects::one_with(rows, &key, event.id)).transpose()?;

@@ -49,8 +49,10 @@ fn is_unanswered(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
     let begun: Option<i64> =
         rows.cached(begun)?.query_row((place.session, place.turn), |row| row.get(0))?;
     let Some(begun) = begun else { return Ok(false) };
-    let sql = "select not exists (select 1 from tool_uses where session = ?1 and seq > ?2 and seq < ?3)
-                   and not exists (select 1 from stops where session = ?1 and seq > ?2 and seq < ?3)";
+    let sql = "select not exists (select 1 from tool_uses where session = ?1 and seq > ?2
+                   and seq < ?3)
+                   and not exists (select 1 from stops where session = ?1 and seq > ?2
+                   and seq < ?3)";
     let ended = event.seq.raw() as i64;
     Ok(rows.cached(sql)?.query_row((place.session, begun, ended), |row| row.get(0))?)
 }

@@ -68,7 +68,8 @@ impl Store {
             Kind::Summary => {
                 "select memory.event, iif(origin = 'agent', number, null), at_us, projects.label,
                      'summary', coalesce(request, completed, learned, investigated, notes, ''),
-                     concat_ws(char(10), request, investigated, learned, completed, next_steps, notes,
+                     concat_ws(char(10), request, investigated, learned, completed, next_steps,
+                     notes,
                          files_read, files_edited)
                  from visible_summaries memory join projects on projects.id = memory.project
                  where memory.id = ?1"

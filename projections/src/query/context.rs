@@ -182,7 +182,8 @@ impl Store {
         let sql = format!(
             "select {COLUMNS}, project from observations
              where is_visible and {WIDE} and at_us < :until and at_us > :since
-                 and (:client is null or session in (select id from sessions where client = :client))
+                 and (:client is null or session in (select id from sessions
+                 where client = :client))
              order by at_us desc, id desc"
         );
         let mut statement = self.connection.prepare_cached(&sql)?;

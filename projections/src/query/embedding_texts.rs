@@ -15,7 +15,8 @@ const TEXTS_MAX: usize = 16;
 
 /// The rows of each kind that get vectors.
 const OBSERVATIONS: &str = "observations where is_visible
-    and trim(coalesce(title, '') || coalesce(subtitle, '') || coalesce(narrative, '') || coalesce(facts, '')) != ''";
+    and trim(coalesce(title, '') || coalesce(subtitle, '') || coalesce(narrative,
+    '') || coalesce(facts, '')) != ''";
 const SUMMARIES: &str = "summaries where is_visible
     and trim(coalesce(request, '') || coalesce(investigated, '') || coalesce(learned, '')
         || coalesce(completed, '') || coalesce(next_steps, '') || coalesce(notes, '')) != ''";
@@ -91,10 +92,11 @@ mod tests {
         scene.prompt("fix the login of the shop, please");
         let tool = scene.tool("Edit", "{}");
         let reply = "\
-            <observation><type>bugfix</type><title>Fixed</title><subtitle>Login</subtitle><narrative>The \
-            cookie expired.</narrative><facts><fact>It lasts a day.</fact><fact> \
-            </fact></facts></observation><observation><type>change</type></observation><summary><request>Fix \
-            it</request><completed>Done</completed><learned>Cookies</learned></summary>";
+            <observation><type>bugfix</type><title>Fixed</title><subtitle>Login</subtitle>\
+            <narrative>The cookie expired.</narrative><facts><fact>It lasts a day.</fact><fact> \
+            </fact></facts></observation><observation><type>change</type></observation><summary>\
+            <request>Fix it</request><completed>Done</completed><learned>Cookies</learned>\
+            </summary>";
         scene.reply(&[tool], reply);
         let store = scene.fold();
         let names = store.embeddable_memories().unwrap();

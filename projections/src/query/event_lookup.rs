@@ -74,7 +74,8 @@ impl Store {
             (
                 query.session.is_some(),
                 "and events.session in
-                     (select id from sessions where substr(session, 1, length(:session)) = :session)",
+                 (select id from sessions where substr(session, 1,
+                 length(:session)) = :session)",
             ),
         ] {
             conditions += if is_set { condition } else { "" };

@@ -108,8 +108,10 @@ impl Store {
     pub fn distilled_by_rules(&self) -> Result<Option<RulesUsage>> {
         let sql = format!(
             "select count(*), coalesce(min(events.at_us), 0) from replies
-                 join answers on answers.reply = replies.seq join events on events.seq = answers.source
-             where replies.provider = 'extract' and replies.is_current and replies.seq < {FIRST_FOREIGN_SEQ}"
+                 join answers on answers.reply = replies.seq join events
+                 on events.seq = answers.source
+             where replies.provider = 'extract' and replies.is_current
+             and replies.seq < {FIRST_FOREIGN_SEQ}"
         );
         let read = |row: &rusqlite::Row<'_>| {
             Ok(RulesUsage { events: number(row, 0)?, since_us: number(row, 1)? })

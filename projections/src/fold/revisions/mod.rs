@@ -139,7 +139,8 @@ pub(super) fn forget(rows: &Rows<'_>) -> Result<()> {
                            on gone.event = revisions.target and gone.number = revisions.number)";
     rows.run(sql, ())?;
     let sql = "delete from revisions where exists (
-                   select 1 from events where events.seq = revisions.seq and forgotten_by is not null)";
+                   select 1 from events where events.seq = revisions.seq
+                   and forgotten_by is not null)";
     rows.run(sql, ())?;
     Ok(())
 }
@@ -324,7 +325,8 @@ impl OriginalTexts {
     fn of(rows: &Rows<'_>, id: i64) -> Result<Self> {
         let sql = "select title, subtitle, narrative, facts from originals where observation = ?1
                    union all
-                   select title, subtitle, narrative, facts from observations where id = ?1 limit 1";
+                   select title, subtitle, narrative, facts from observations where id = ?1
+                   limit 1";
         let texts: [Option<String>; 4] = rows
             .cached(sql)?
             .query_row([id], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))?;

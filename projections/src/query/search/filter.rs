@@ -26,7 +26,8 @@ impl Filter {
         // mark.
         if is_observation && search.query.trim().is_empty() {
             let sql = "(not row.is_retired
-                or row.is_replaced and row.verdict is null and not row.is_corrected and row.repeats is null)";
+                or row.is_replaced and row.verdict is null and not row.is_corrected
+                and row.repeats is null)";
             filter.add(sql, []);
         }
         if let Some(session) = &search.session {

@@ -75,7 +75,8 @@ impl Store {
             Kind::Prompt => ("null", "row.text", "row.text", "null"),
         };
         let sql = format!(
-            "select {type_}, row.at_us, coalesce(owners.label, owners.key), sessions.session, {title}, {text},
+            "select {type_}, row.at_us, coalesce(owners.label, owners.key), sessions.session,
+             {title}, {text},
                  row.host, {file}, sessions.client
              from visible_{} row join projects on projects.id = row.project
                  join projects owners on owners.id = projects.owner

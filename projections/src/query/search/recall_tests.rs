@@ -148,7 +148,8 @@ fn a_failure_recalls_memories_of_similar_failures() {
     scene.envelope.project.key = PROJECT.into();
     let lesson = |title: &str, fact: &str, concept: &str| {
         format!(
-            "<observation><type>discovery</type><title>{title}</title><facts><fact>{fact}</fact></facts><concepts><concept>{concept}</concept></concepts></observation>"
+            "<observation><type>discovery</type><title>{title}</title><facts><fact>{fact}</fact>\
+             </facts><concepts><concept>{concept}</concept></concepts></observation>"
         )
     };
     let replies = [

@@ -86,8 +86,10 @@ impl Searching<'_> {
         let first: String = stem.chars().take(1).collect();
         let index = kind.index();
         self.store.connection.execute_batch(&format!(
-            "create virtual table if not exists temp.{index}_stems using fts5vocab (main, {index}, row);
-             create virtual table if not exists temp.{index}_places using fts5vocab (main, {index}, instance)"
+            "create virtual table if not exists temp.{index}_stems using fts5vocab (main, {index},
+             row);
+             create virtual table if not exists temp.{index}_places using fts5vocab (main, {index},
+             instance)"
         ))?;
         let sql = format!(
             "select term, doc from temp.{index}_stems where term >= ?1 and term < ?1 || \

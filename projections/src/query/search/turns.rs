@@ -146,9 +146,11 @@ impl Searching<'_> {
     /// The scored observations that are wrong or superseded. Replacements after the searched time
     /// are ignored.
     fn retired(&self) -> Result<HashSet<MemoryId>> {
-        let sql = "select is_retired and (verdict is not null or is_corrected or repeats is not null
-                       or exists (select 1 from current_replacements where target = ?1 and at_us < ?2))
-                   from observations where id = ?1";
+        let sql =
+            "select is_retired and (verdict is not null or is_corrected or repeats is not null
+                 or exists (select 1 from current_replacements where target = ?1
+                 and at_us < ?2))
+             from observations where id = ?1";
         let until_us = self.search.until_us.map_or(i64::MAX, |until_us| until_us as i64);
         let mut statement = self.store.connection.prepare_cached(sql)?;
         let mut retired = HashSet::new();

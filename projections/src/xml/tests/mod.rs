@@ -136,7 +136,8 @@ fn whether_there_is_anything_to_keep() {
         ("<summary><notes>only</notes></summary>", "Answer\nsummary notes=\"only\""),
         ("<summary>All went &amp; well.</summary>", "Answer\nsummary notes=\"All went & well.\""),
         (
-            "<summary><request>r</request></summary><summary><request>q</request><learned>l</learned></summary>",
+            "<summary><request>r</request></summary><summary><request>q</request>\
+             <learned>l</learned></summary>",
             "Answer\nsummary request=\"r\" learned=\"l\"",
         ),
     ]);

@@ -73,7 +73,8 @@ fn reply(number: u64) -> Event {
             "<observation><type>{kind}</type><title>The {which}th thing about rounding case \
              {}</title><narrative>What was found out about it, in a sentence or two, as an agent \
              does it, with the reasons and the consequences.</narrative><facts><fact>One fact, \
-             {which}</fact></facts><files_read><file>file_{file}.rs</file></files_read></observation>",
+             {which}</fact></facts><files_read><file>file_{file}.rs</file></files_read>\
+             </observation>",
             which * 7919 % 1009
         );
     }
