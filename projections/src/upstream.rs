@@ -137,7 +137,7 @@ impl Upstream {
     }
 }
 
-/// Checks the first bytes, because SQLite takes an empty file for a new database.
+/// Checks the first bytes, because SQLite treats an empty file as a new database.
 pub(crate) fn check_file(path: &Path) -> Result<()> {
     let failed = |source| Error::Io { action: "read", path: path.into(), source };
     let unusable = |why: &str| Err(Error::Unusable { path: path.into(), why: why.into() });

@@ -316,7 +316,7 @@ fn a_provider_that_refuses_is_reported_and_nothing_is_lost() {
     // After a change of settings it tries again.
     sandbox.write(".claude-mem/settings.json", r#"{"CLAUDE_MEM_VERBOSITY": "minimal"}"#);
     Session::worked(&sandbox, "s2", 1);
-    server.wait_for_requests(2, PATIENCE).expect("it asks once more");
+    server.wait_for_requests(2, PATIENCE).expect("a second request");
 }
 
 #[test]

@@ -240,7 +240,7 @@ pub(crate) fn snapshot(
             return Ok(snapshot);
         }
     }
-    Ok(try_snapshot(directory, true)?.expect("whatever is there is taken"))
+    Ok(try_snapshot(directory, true)?.expect("the last attempt always returns a snapshot"))
 }
 
 type Snapshot = (Vec<SegmentFile>, Option<Segment>);

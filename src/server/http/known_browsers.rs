@@ -125,7 +125,7 @@ mod tests {
         let accept = |key: &str, address: &str, challenge: &str, signature: &str| {
             accept(&file, key, address, (challenge, signature), 2)
         };
-        assert!(!accept(&key, HERE, "now", &signature), "nobody is known yet");
+        assert!(!accept(&key, HERE, "now", &signature), "no browser is known yet");
         add(&file, &key, HERE, 1);
         assert!(accept(&key, HERE, "now", &signature));
         assert!(!accept(&key, HERE, "later", &signature), "the challenge of another worker");

@@ -41,7 +41,7 @@ impl File {
         self.packed.get_or_init(|| {
             let mut packer = GzEncoder::new(Vec::new(), Compression::best());
             let written = packer.write_all(self.text.as_bytes()).and_then(|()| packer.finish());
-            written.expect("a vector takes whatever is written to it")
+            written.expect("writing to a vector cannot fail")
         })
     }
 }

@@ -191,7 +191,7 @@ fn copy(from: &Path, to: &Path) -> Outcome<()> {
 
 fn compact(dir: &Path) -> Outcome<()> {
     let compactor = Compactor::begin(dir, &Options::default(), Packing::default())?;
-    let compactor = compactor.ok_or("somebody else compacts it")?;
+    let compactor = compactor.ok_or("another process compacts it")?;
     let waiting = Mutex::new(segments(dir)?.into_iter());
     let next = || waiting.lock().map(|mut waiting| waiting.next());
     thread::scope(|scope| {
