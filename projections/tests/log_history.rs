@@ -271,7 +271,8 @@ fn older_database(path: &Path, folded: &Path) {
             "insert into checkpoint select one, log, position, events, at_us, kinds
                  from folded.checkpoint;
              insert into projections select * from folded.projections;
-             insert into events select seq, event, kind, at_us, null, null, null from folded.events;",
+             insert into events select seq, event, kind, at_us, null, null, null
+             from folded.events;",
         )
         .unwrap();
 }
@@ -286,7 +287,8 @@ fn rows_from_before_the_host_column_are_migrated_in_place() {
     fs::rename(&database, &folded).unwrap();
     let older = older_schema(&database, "0013_host.sql");
     older.execute("attach database ?1 as folded", [folded.to_str().unwrap()]).unwrap();
-    let tables = "select name from sqlite_schema where type = 'table' and name not like '%\\_fts%' escape '\\'
+    let tables = "select name from sqlite_schema where type = 'table'
+                  and name not like '%\\_fts%' escape '\\'
                   and name not like 'sqlite%'";
     let tables: Vec<String> = older
         .prepare(tables)

@@ -335,7 +335,8 @@ fn a_very_common_prefix_finds_the_newest_rows_and_selects_nothing_next_to_other_
     let store = notes(&texts.iter().map(String::as_str).collect::<Vec<_>>());
     // Rows in the index alone make it large enough, without the time to fold them.
     let filler = format!(
-        "with recursive numbers (id) as (select 1000 union all select id + 1 from numbers limit {INDEX_ROWS_MIN})
+        "with recursive numbers (id) as (select 1000 union all select id + 1 from numbers
+         limit {INDEX_ROWS_MIN})
          insert into observations_fts (rowid, title) select id, 'filler' from numbers"
     );
     store.connection.execute(&filler, []).unwrap();
