@@ -133,6 +133,7 @@ impl Store {
 }
 
 /// Each table with its shared columns.
+#[expect(clippy::too_many_lines, reason = "one entry per table")]
 fn shared_columns() -> Vec<(&'static str, String)> {
     // A line break within a text would split a row.
     let text = |column: &str| format!("replace(row.{column}, char(10), '\\n')");
