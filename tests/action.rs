@@ -115,7 +115,7 @@ fn a_file_is_the_same_through_a_link() {
 }
 
 #[test]
-fn a_command_that_fails_as_before_brings_what_was_done_then() {
+fn a_repeated_failure_gives_the_memory_of_its_solution() {
     let past = Past::with_traps();
     let error = "Exit code 101\nerror: no such command: `tset`";
     assert_eq!(past.fails("two", "cargo build", "Exit code 101\nerror: linker `cc` missing"), None);
@@ -130,7 +130,7 @@ fn a_command_that_fails_as_before_brings_what_was_done_then() {
 }
 
 #[test]
-fn what_a_prompt_brought_is_not_given_again_beside_an_action() {
+fn memories_given_with_a_prompt_are_not_repeated_with_an_action() {
     let past = Past::with_traps();
     assert!(past.prompt("two", "may I edit src/ledger.rs by hand?").is_some());
     assert_eq!(past.uses("two", "Edit", "src/ledger.rs"), None);

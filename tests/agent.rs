@@ -60,7 +60,7 @@ fn processes_in(cwd: &Path) -> Vec<OwnedFd> {
 }
 
 #[test]
-fn killing_our_program_in_the_middle_of_a_question_leaves_no_child_behind() {
+fn killing_our_program_during_a_request_leaves_no_child_behind() {
     let server = Server::start(Script::new().otherwise(Answer::hang())).unwrap();
     let client = real_client(&server.url());
     let executable = claude_mem_tools::client::executable().unwrap();

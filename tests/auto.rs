@@ -211,7 +211,7 @@ fn retry_distills_what_waits_for_a_login_and_the_worker_continues_at_once() {
 }
 
 #[test]
-fn a_chosen_provider_that_fails_has_no_substitute_and_nothing_says_so() {
+fn a_failing_chosen_provider_has_no_substitute_and_none_is_reported() {
     let (server, _) = refusing();
     let sandbox = Sandbox::new();
     Session::worked(&sandbox, "a", 1);

@@ -97,7 +97,7 @@ fn wrong_types_and_missing_fields_are_recorded_as_they_are() {
 }
 
 #[test]
-fn bytes_that_are_no_text_and_half_characters_are_replaced_and_the_rest_kept() {
+fn invalid_utf8_is_replaced_and_the_rest_is_kept() {
     let sandbox = Sandbox::new();
     let text = good().to_string();
     let mut invalid = text.replace("\"x\"", "\"a?b\"").into_bytes();
@@ -230,7 +230,8 @@ fn in_own_world(sandbox: &Sandbox, prepare: &str) -> Option<Run> {
 fn full_and_read_only_disks_and_no_home_at_all_do_no_harm() {
     for prepare in [
         "mount -t tmpfs -o size=4k tmpfs \"$HOME\"",
-        "mount -t tmpfs -o size=64k tmpfs \"$HOME\" && (cat /dev/zero >\"$HOME/full\" 2>/dev/null; true)",
+        "mount -t tmpfs -o size=64k tmpfs \"$HOME\" && (cat /dev/zero >\"$HOME/full\" \
+         2>/dev/null; true)",
         "mount -t tmpfs -o ro tmpfs \"$HOME\"",
         "mount --bind /dev/null /etc/passwd && unset HOME",
         "export HOME=/proc",

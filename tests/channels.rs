@@ -39,8 +39,9 @@ fn planted() -> String {
         <[String; 9]>::try_from(secrets()).unwrap();
     let key_kind = "RSA PRIVATE KEY";
     format!(
-        "<private>\n{private}\n</private>\n{aws} {github} {anthropic}\nDB_PASSWORD={password}\n\
-         postgres://ada:{url}@db/x\nCurl -u ada:{curl} https://x\nmachine db\n  login ada\n  password {netrc}\n\
+        "<private>\n{private}\n</private>\n{aws} {github} {anthropic}\n\
+         DB_PASSWORD={password}\npostgres://ada:{url}@db/x\n\
+         Curl -u ada:{curl} https://x\nmachine db\n  login ada\n  password {netrc}\n\
          -----BEGIN {key_kind}-----\n{key}\n{key}\n-----END {key_kind}-----\nthe end"
     )
 }
@@ -365,7 +366,7 @@ fn redacting_the_past_finds_what_was_stored_without_redaction() {
 }
 
 #[test]
-fn personal_data_is_replaced_if_the_setting_asks_for_it() {
+fn personal_data_is_replaced_if_the_setting_is_on() {
     let sandbox = Sandbox::new();
     let address = "jo.doe@example.org";
     let payload = json!({"session_id": "s", "cwd": "/p", "prompt": format!("write to {address}"),

@@ -3,20 +3,20 @@
 //! | fact | tests |
 //! |---|---|
 //! | 1 output that is not memory is an error or shown to the model | `every_payload_of_every_client_becomes_the_event_in_its_table` |
-//! | 2 memory has another form in each | `memory_comes_in_the_form_and_with_the_tool_names_of_each_client`, `memory_is_given_only_where_it_is_asked_for` |
-//! | 3 other clients run Claude Code's hooks | `hooks_of_claude_code_that_another_client_runs_are_that_clients`, `a_hook_of_claude_code_yields_to_the_clients_own` |
-//! | 4 `CLAUDE_PROJECT_DIR` proves nothing | the same, and `then_the_transcript_counts_and_last_the_environment` |
+//! | 2 memory has another form in each | `memory_comes_in_the_form_and_with_the_tool_names_of_each_client`, `memory_is_given_only_with_events_that_accept_it` |
+//! | 3 other clients run Claude Code's hooks | `hooks_of_claude_code_that_another_client_runs_are_that_clients`, `a_hook_of_claude_code_is_skipped_if_the_client_has_its_own` |
+//! | 4 `CLAUDE_PROJECT_DIR` proves nothing | the same, and `the_transcript_takes_precedence_over_the_environment` |
 //! | 5 memory comes back in front of the prompt | payloads 02 and 11 of Gemini |
-//! | 6 a prompt may not be a user's | payloads 05 of Qwen, 10 of Copilot; `memory_is_given_only_where_it_is_asked_for` |
+//! | 6 a prompt may not be a user's | payloads 05 of Qwen, 10 of Copilot; `memory_is_given_only_with_events_that_accept_it` |
 //! | 7 subagents have sessions of their own | payloads 11 to 13 of Copilot, 07 and 09 of OpenCode, 09 and 10 of Codex |
 //! | 8 failed tools are reported in many ways, or not | payloads; the tests in `hidden_failures`; `the_same_session_is_recorded_alike_in_every_agent_and_given_to_the_next` |
 //! | 9 the last answer is in the event, or late in the transcript | payloads; `an_answer_that_comes_after_the_event_is_waited_for`, `the_last_answer_of_cursor_is_kept_until_its_turn_stops`, `the_answer_of_kimi_is_in_a_transcript_with_a_known_place` |
 //! | 10 a session may never end, or end three times | `a_session_may_end_three_times_and_all_clients_share_a_project`, `an_unfinished_turn_is_sent_once_it_is_old`, real sessions of Qwen and OpenCode |
 //! | 11 hooks of Codex have the environment of another terminal | `variables_of_another_terminal_decide_nothing` |
-//! | 12 Codex runs approved hooks, word for word | `the_doctor_says_whether_codex_runs_the_hooks_and_how_to_approve_them`, `what_is_installed_for_all_clients_is_removed_byte_for_byte` |
+//! | 12 Codex runs approved hooks, word for word | `the_doctor_reports_whether_codex_runs_the_hooks_and_how_to_approve_them`, `an_installation_for_all_clients_is_removed_byte_for_byte` |
 //! | 13 an entry that is not known may disable all | `only_known_events_and_keys_are_registered` |
 //! | 14 exit code 2 blocks or loops | `a_hook_never_fails` |
-//! | 15 our tools have many names | `our_tools_are_known_in_the_spelling_of_every_client` |
+//! | 15 our tools have many names | `our_tools_are_recognized_in_the_spelling_of_every_client` |
 //! | 16 the model must know the names of our tools | as 2; `readOnlyHint` in the tests of the server |
 //! | 17 commands with blanks in the path, and variables of the user | `a_registered_command_works_from_a_path_with_blanks` |
 
@@ -32,7 +32,7 @@ use crate::{
 };
 
 #[test]
-fn memory_is_given_only_where_it_is_asked_for() {
+fn memory_is_given_only_with_events_that_accept_it() {
     for (client, event, is_given) in [
         ("qwen", "SessionStart", true),
         ("copilot", "SessionStart", true),
@@ -80,8 +80,9 @@ fn variables_of_another_terminal_decide_nothing() {
 /// of hook.
 #[test]
 fn only_known_events_and_keys_are_registered() {
-    let known = "SessionStart SessionEnd UserPromptSubmit PreToolUse PostToolUse PostToolUseFailure \
-                 Stop SubagentStop PreCompact PostCompact Notification";
+    let known = "\
+        SessionStart SessionEnd UserPromptSubmit PreToolUse PostToolUse PostToolUseFailure Stop \
+        SubagentStop PreCompact PostCompact Notification";
     for hook in find("kimi").unwrap().hooks {
         assert!(known.split(' ').any(|event| event == hook.event), "{}", hook.event);
     }

@@ -193,7 +193,10 @@ fn hooks_of_claude_code_that_another_client_runs_are_that_clients() {
 const BEFORE: [(&str, &str); 14] = [
     (
         ".codex/hooks.json",
-        "{\n  \"hooks\": {\"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"say done\"}]}]}\n}",
+        "{\n  \
+         \"hooks\": {\"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"say \
+         done\"}]}]}\n\
+         }",
     ),
     (
         ".codex/config.toml",
@@ -248,7 +251,7 @@ pub(crate) fn with_all_clients() -> Sandbox {
 }
 
 #[test]
-fn what_is_installed_for_all_clients_is_removed_byte_for_byte() {
+fn an_installation_for_all_clients_is_removed_byte_for_byte() {
     let sandbox = with_all_clients();
     let before = tree(&sandbox);
     let mut once = None;
@@ -285,7 +288,7 @@ fn what_is_installed_for_all_clients_is_removed_byte_for_byte() {
 }
 
 #[test]
-fn what_the_user_changed_meanwhile_stays_and_our_entries_go() {
+fn changes_of_the_user_stay_and_our_entries_are_removed() {
     let sandbox = with_all_clients();
     sandbox.run(&["install", "--all", "--trust"]).ok();
     let config = sandbox.read(".codex/config.toml");
@@ -308,9 +311,12 @@ fn what_the_user_changed_meanwhile_stays_and_our_entries_go() {
 
 #[test]
 fn comments_numbers_and_line_ends_around_our_entries_stay() {
-    const SETTINGS: &str = "{\r\n  \"hooks\": { // all of them\r\n    \"SessionStart\": [\r\n      // the first\r\n      \
-        { \"hooks\": [ { \"type\": \"command\", \"command\": \"say hi\" } ] } // mine\r\n    ],\r\n  },\r\n  \
-        \"mcpServers\": {\r\n    \"other\": { \"command\": \"x\", \"timeout\": 1.50 }, // keep\r\n  },\r\n}\r\n";
+    const SETTINGS: &str = "\
+        {\r\n  \"hooks\": { // all of them\r\n    \"SessionStart\": [\r\n      \
+        // the first\r\n      \
+        { \"hooks\": [ { \"type\": \"command\", \"command\": \"say hi\" } ] } // mine\r\n    \
+        ],\r\n  },\r\n  \"mcpServers\": {\r\n    \
+        \"other\": { \"command\": \"x\", \"timeout\": 1.50 }, // keep\r\n  },\r\n}\r\n";
     let sandbox = Sandbox::new();
     sandbox.write(".gemini/settings.json", SETTINGS);
     sandbox.run(&["install", "--client", "gemini"]).ok();
@@ -411,7 +417,7 @@ fn without_a_choice_the_tested_clients_that_are_found_are_set_up() {
 }
 
 #[test]
-fn the_doctor_says_whether_codex_runs_the_hooks_and_how_to_approve_them() {
+fn the_doctor_reports_whether_codex_runs_the_hooks_and_how_to_approve_them() {
     let sandbox = with_all_clients();
     sandbox.run(&["install", "--client", "codex"]).ok();
     let doctor = |sandbox: &Sandbox| {

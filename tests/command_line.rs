@@ -40,7 +40,8 @@ fn wrong_usage_ends_with_two_and_help_with_nought() {
     let sandbox = Sandbox::new();
     assert_eq!(
         sandbox.run(&["settings", "--chnged"]).fails(2),
-        "error: unexpected argument '--chnged' found\nhint: a similar argument exists: '--changed'\n\
+        "error: unexpected argument '--chnged' found\n\
+         hint: a similar argument exists: '--changed'\n\
          usage: claude-mem settings --changed\n"
     );
     assert_eq!(

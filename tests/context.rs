@@ -115,7 +115,7 @@ fn a_new_session_gets_past_work_and_next_steps() {
 }
 
 #[test]
-fn rules_of_the_user_come_first_whatever_their_age() {
+fn rules_of_the_user_come_first_at_any_age() {
     let mut past = Past::new();
     let rule = "<observation><type>rule</type><title>US English everywhere</title></observation>";
     past.reply("first", rule);
@@ -185,7 +185,7 @@ fn after_a_compaction_a_session_is_given_its_own_state() {
 }
 
 #[test]
-fn one_line_for_the_user_says_what_was_loaded_or_why_nothing_was() {
+fn one_line_reports_what_was_loaded_or_why_nothing_was() {
     let mut past = Past::new();
     let notice = |past: &Past, session: &str, source: &str| {
         let sent = json!({"session_id": session, "hook_event_name": "SessionStart",
@@ -357,7 +357,7 @@ fn a_prompt_brings_the_memory_it_is_about_once() {
 }
 
 #[test]
-fn what_a_compaction_removed_is_given_again() {
+fn memories_removed_by_a_compaction_are_given_again() {
     let past = Past::with_decisions();
     past.begin("two", "resume");
     assert!(past.prompt("two", WHY).is_some());
@@ -374,7 +374,7 @@ fn what_a_compaction_removed_is_given_again() {
 }
 
 #[test]
-fn what_the_start_of_a_session_showed_in_full_is_not_given_again() {
+fn memories_shown_in_full_at_the_start_are_not_given_again() {
     let past = Past::with_decisions();
     let page = past.begin("two", "startup");
     assert!(page.contains("The story of Moved off Postgres"), "{page}");

@@ -89,8 +89,9 @@ fn a_wrong_memory_is_put_right_and_stays_right_after_a_rebuild() {
 fn an_editor_changes_title_type_and_text() {
     let sandbox = Sandbox::new();
     remember(&sandbox, "The walrus sleeps at noon.", "Sleep of the walrus");
-    let script = "[ $(stat -c %a \"$1\") = 600 ] || exit 7\n\
-                  sed -i -e 's/^Title: Sleep/Title: Rest/' -e s/^Type:.*/Type:rule/ -e s/noon/ten/ \"$1\"";
+    let script = "\
+        [ $(stat -c %a \"$1\") = 600 ] || exit 7\n\
+        sed -i -e 's/^Title: Sleep/Title: Rest/' -e s/^Type:.*/Type:rule/ -e s/noon/ten/ \"$1\"";
     let editor = editor(&sandbox, script);
     // `$VISUAL` comes first.
     let variables = [("VISUAL", editor.as_str()), ("EDITOR", "false")];
@@ -121,7 +122,7 @@ fn an_editor_changes_title_type_and_text() {
 }
 
 #[test]
-fn what_cannot_be_revised_is_named() {
+fn memories_that_cannot_be_revised_are_named() {
     let sandbox = Sandbox::new();
     remember(&sandbox, "The walrus sleeps at noon.", "Sleep of the walrus");
     remember(&sandbox, "The otter sleeps at dawn.", "Sleep of the otter");

@@ -80,7 +80,7 @@ fn fifo(path: &Path) {
 }
 
 #[test]
-fn hooks_respond_whatever_is_at_the_path_of_the_database_and_it_is_rebuilt() {
+fn hooks_respond_with_anything_at_the_path_of_the_database_and_it_is_rebuilt() {
     type Damage = fn(&Sandbox);
     let damages: [(&str, Damage); 8] = [
         ("a dropped table", |sandbox| sql(sandbox, "drop table imports")),
@@ -159,7 +159,7 @@ fn a_lock_file_that_is_a_fifo_or_a_link_does_no_harm() {
 }
 
 #[test]
-fn beside_a_database_of_a_newer_version_everything_is_answered_from_the_log() {
+fn with_a_database_of_a_newer_version_commands_read_the_log() {
     let sandbox = Sandbox::new();
     work(&sandbox, "s1", "walrus");
     sql(&sandbox, "pragma user_version = 4711");

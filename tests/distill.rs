@@ -369,7 +369,7 @@ fn above_the_days_cap_everything_waits_for_the_next_day() {
 }
 
 #[test]
-fn the_days_cap_holds_with_agents_side_by_side() {
+fn the_daily_cap_is_respected_with_concurrent_agents() {
     // The list price of these tokens is 40 cents.
     let usage = Usage { input: 400_000, output: 0, ..Usage::default() };
     let server = Server::answering(move |request| Answer::text(reply("saw", request)).usage(usage));
@@ -406,7 +406,7 @@ fn the_days_cap_holds_with_agents_side_by_side() {
 }
 
 #[test]
-fn the_days_cap_holds_when_responses_grow() {
+fn the_daily_cap_is_respected_when_responses_grow() {
     // 600 tokens at first, then as many as the request allows: 4 cents each.
     let answered = AtomicU64::new(0);
     let server = Server::answering(move |request| {

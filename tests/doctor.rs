@@ -87,7 +87,7 @@ fn damage_and_settings_that_are_not_accepted_are_found() {
 }
 
 #[test]
-fn the_server_of_a_client_without_hooks_is_started_and_asked() {
+fn the_server_of_a_client_without_hooks_is_started_and_checked() {
     let sandbox = Sandbox::new();
     let files = [
         ("kilo", ".config/kilo/kilo.json"),

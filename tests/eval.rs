@@ -42,8 +42,8 @@ fn labelled() -> Sandbox {
         1,
         "Never add a new dependency. Why do the checkout tests time out?",
         "cargo nextest run -p checkout",
-        "The timeout was caused by the walrus queue, which was never drained. I decided to drain it \
-         before each test, because a longer timeout would only hide it.",
+        "The timeout was caused by the walrus queue, which was never drained. I decided to drain \
+         it before each test, because a longer timeout would only hide it.",
     );
     let second = transcript(
         SECOND,

@@ -18,7 +18,7 @@ fn run(sandbox: &Sandbox, arguments: &[&str], variables: &[(&str, String)]) -> R
 }
 
 #[test]
-fn a_bucket_of_googles_kind_holds_a_memory_too() {
+fn a_log_is_shipped_to_google_cloud_storage() {
     let bucket = Bucket::start_google().unwrap();
     let mut variables = bucket.variables();
     variables.push(("CLAUDE_MEM_SHIP_TO", bucket.place("of/ada")));

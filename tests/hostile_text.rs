@@ -9,9 +9,10 @@ use crate::sandbox::{AtTerminal, Sandbox};
 
 /// A window title, the clipboard, a cleared screen, hidden text, C1 forms of them, a bell,
 /// backspaces, overrides of the direction, zero-width characters, and "RUN" in tag characters.
-const HOSTILE: &str = "walrus \x1b]0;PWNED\x07 \x1b]52;c;ZXZpbA==\x07 \x1b[2J\x1b[8mhidden\x1b[0m \u{9b}2J \u{9d}0;x\u{9c} \
-    \x08\x08\x7f \u{202e}txt.exe\u{202c} \u{2066}x\u{2069}\u{200f}\u{61c} pass\u{200b}word\u{feff}\u{2060} \
-    \u{e0001}\u{e0052}\u{e0055}\u{e004e}\u{e007f} end";
+const HOSTILE: &str = "\
+    walrus \x1b]0;PWNED\x07 \x1b]52;c;ZXZpbA==\x07 \x1b[2J\x1b[8mhidden\x1b[0m \u{9b}2J \
+    \u{9d}0;x\u{9c} \x08\x08\x7f \u{202e}txt.exe\u{202c} \u{2066}x\u{2069}\u{200f}\u{61c} \
+    pass\u{200b}word\u{feff}\u{2060} \u{e0001}\u{e0052}\u{e0055}\u{e004e}\u{e007f} end";
 
 /// A copy of the program's list, so that a mistake in that one is found.
 fn is_hostile(character: char) -> bool {

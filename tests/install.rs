@@ -262,7 +262,7 @@ fn printing_writes_nothing() {
 }
 
 #[test]
-fn a_link_to_the_binary_is_what_hooks_call() {
+fn hooks_call_a_link_to_the_binary() {
     let sandbox = Sandbox::new();
     let bin = sandbox.home().join("my bin");
     fs::create_dir(&bin).unwrap();

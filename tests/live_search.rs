@@ -49,7 +49,7 @@ fn three_letters_find_a_memory_and_enter_shows_it() {
 }
 
 #[test]
-fn hits_by_words_are_not_said_to_be_near_by_meaning() {
+fn hits_by_words_are_not_reported_as_near_by_meaning() {
     let sandbox = Sandbox::new();
     sandbox.run(&["settings", "set", "semantic", "off"]).ok();
     // More than the list holds. While typing, `sto` is the start of `stone`; later it is a word.

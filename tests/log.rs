@@ -153,7 +153,7 @@ fn damage_is_shown_and_everything_around_it() {
 }
 
 #[test]
-fn an_empty_log_is_no_failure_and_looking_at_it_writes_nothing() {
+fn an_empty_log_is_not_an_error_and_reading_it_writes_nothing() {
     let sandbox = Sandbox::new();
     assert_eq!(sandbox.run(&["log"]).ok(), "");
     assert_eq!(sandbox.run(&["log", "--json"]).ok(), "");

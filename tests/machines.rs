@@ -241,7 +241,7 @@ fn forgetting_on_one_machine_applies_to_all() {
 }
 
 #[test]
-fn a_remote_that_lies_leaves_the_copy_as_it_was() {
+fn a_faulty_remote_leaves_the_copy_unchanged() {
     let (place, mut machines) = with_directory(2);
     machines[0].work("walrus");
     machines[0].ship();

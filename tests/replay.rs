@@ -103,7 +103,7 @@ fn replay_alone_rebuilds_the_current_rows_byte_for_byte_with_any_settings() {
 }
 
 #[test]
-fn an_adopted_prompt_stays_in_force_until_it_is_withdrawn() {
+fn an_adopted_prompt_stays_current_until_it_is_withdrawn() {
     let (sandbox, server) = (remembered("saw"), answering("new"));
     let variables = provider("anthropic", &server);
     let asks_as_adopted = |name: &str| {

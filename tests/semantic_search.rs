@@ -51,7 +51,7 @@ fn a_question_finds_the_memory_that_shares_no_word_with_it() {
 }
 
 #[test]
-fn without_vectors_search_goes_by_words_and_says_so() {
+fn without_vectors_search_uses_words_and_reports_it() {
     let sandbox = Sandbox::new();
     sandbox.run(&["remember", NOTES[0]]).ok();
     let found = run(&sandbox, &["search", QUESTION]);

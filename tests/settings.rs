@@ -51,8 +51,9 @@ fn settings_are_listed_by_group_with_their_units() {
             "# Worker"
         ]
     );
-    let idle = "CLAUDE_MEM_WORKER_IDLE=1800  # Idle timeout (seconds): The worker stops after this long \
-                without work. 0 means never.";
+    let idle = "\
+        CLAUDE_MEM_WORKER_IDLE=1800  # Idle timeout (seconds): The worker stops after this long \
+        without work. 0 means never.";
     assert_eq!(listed.lines().last(), Some(idle));
     let described = sandbox.run(&["settings", "get", "daily_cost_max", "--json"]).ok();
     let described: serde_json::Value = serde_json::from_str(&described).unwrap();
@@ -63,7 +64,7 @@ fn settings_are_listed_by_group_with_their_units() {
 }
 
 #[test]
-fn a_list_without_changes_says_so() {
+fn a_list_without_changes_reports_it() {
     let sandbox = Sandbox::new();
     // The sandbox itself sets these.
     let list = |arguments: &[&str]| {
@@ -85,7 +86,8 @@ fn wrong_keys_and_values_are_explained_and_change_nothing() {
     let sandbox = Sandbox::new();
     assert_eq!(
         sandbox.run(&["settings", "set", "CLAUDE_MEM_PROVIDR", "x"]).fails(2),
-        "error: there is no setting `CLAUDE_MEM_PROVIDR`\nhint: did you mean `CLAUDE_MEM_PROVIDER`?\n"
+        "error: there is no setting `CLAUDE_MEM_PROVIDR`\n\
+         hint: did you mean `CLAUDE_MEM_PROVIDER`?\n"
     );
     assert_eq!(
         sandbox.run(&["settings", "set", "sync", "often"]).fails(2),

@@ -94,7 +94,7 @@ fn a_new_machine_has_everything_back_and_the_same_tables_byte_for_byte() {
 }
 
 #[test]
-fn a_container_of_azures_kind_holds_a_memory_too() {
+fn a_log_is_shipped_to_an_azure_container() {
     let server = AzureServer::start().unwrap_or_else(|error| panic!("{error}"));
     let place = server.place("of/ada");
     let mut variables = server.variables();
@@ -143,7 +143,7 @@ fn restore_never_overwrites_a_log() {
 }
 
 #[test]
-fn the_past_can_be_had_as_it_was_before_a_moment_or_behind_an_event() {
+fn a_log_can_be_restored_to_a_time_or_an_event() {
     let sandbox = remembered();
     ship(&sandbox).ok();
     let events = sandbox.events();
@@ -160,7 +160,7 @@ fn the_past_can_be_had_as_it_was_before_a_moment_or_behind_an_event() {
 }
 
 #[test]
-fn a_key_goes_from_machine_to_machine_and_is_never_replaced() {
+fn a_key_can_be_copied_to_another_machine_and_is_never_replaced() {
     let sandbox = remembered();
     let key = sandbox.run(&["key", "new"]).ok();
     assert_eq!(sandbox.run(&["key", "show"]).ok(), key);
@@ -301,7 +301,7 @@ fn a_killed_restore_can_be_continued() {
 }
 
 #[test]
-fn the_worker_ships_by_itself_waits_for_a_remote_that_is_away_and_status_tells() {
+fn the_worker_ships_retries_an_unreachable_remote_and_status_reports_it() {
     let sandbox = Sandbox::new();
     work(&sandbox, "first", 1);
     let bucket = Bucket::start().unwrap();
@@ -353,10 +353,12 @@ fn invalid_places_and_unmounted_disks_are_errors() {
 // The statically linked binary must not load the system's name service modules.
 #[cfg(static_libc)]
 #[test]
-fn names_are_found_without_what_the_system_would_load_for_them() {
+fn names_are_resolved_without_name_service_modules() {
     let sandbox = remembered();
     sandbox.write("nsswitch.conf", "hosts: nothing_of_this_name\n");
-    let script = "mount --bind \"$HOME/nsswitch.conf\" /etc/nsswitch.conf && exec \"$0\" ship --to s3://memories";
+    let script = "\
+        mount --bind \"$HOME/nsswitch.conf\" /etc/nsswitch.conf && exec \"$0\" ship --to \
+        s3://memories";
     let Some(mut command) = sandbox.in_own_world(script) else { return };
     let bucket = Bucket::start().unwrap();
     command.envs(bucket.variables());

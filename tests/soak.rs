@@ -33,7 +33,7 @@ fn steady_load_leaves_no_descriptors_threads_or_entries_behind() {
         |_| (),
     );
     let report = report.unwrap_or_else(|error| panic!("{error}\n{}", sandbox.diagnostics()));
-    assert!(report.streamed > report.events, "somebody listened: {report:?}");
+    assert!(report.streamed > report.events, "the stream had a listener: {report:?}");
     let warm = &report.samples[WARM];
     for sample in &report.samples[WARM..] {
         assert!(sample.descriptors <= warm.descriptors + DESCRIPTORS_SPARE, "{report:?}");

@@ -55,7 +55,8 @@ fn turn(sandbox: &Sandbox, session: &str, folder: &Path) {
         session,
         folder,
         json!({"hook_event_name": "Stop",
-        "last_assistant_message": "RoundingMode now counts cents as integers, because floats were off."}),
+        "last_assistant_message": "RoundingMode now counts cents as integers, because floats were \
+            off."}),
     );
 }
 
@@ -71,7 +72,7 @@ fn number_before(line: &str, word: &str) -> usize {
 }
 
 #[test]
-fn the_line_counts_memories_pending_events_and_what_the_session_was_given() {
+fn the_line_counts_memories_pending_events_and_received_memories() {
     let sandbox = Sandbox::new();
     let folder = shop(&sandbox);
     assert_eq!(line(&sandbox, "a", &folder), "claude-mem 0 memories\n");
@@ -142,7 +143,7 @@ fn without_input_the_current_directory_counts() {
 }
 
 #[test]
-fn install_sets_a_status_line_only_if_asked_and_if_there_is_none() {
+fn install_sets_a_status_line_only_on_request_and_if_there_is_none() {
     let sandbox = Sandbox::new();
     let settings = ".claude/settings.json";
     sandbox.write(settings, "{}\n");

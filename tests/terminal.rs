@@ -11,8 +11,10 @@ use crate::{
     sandbox::{AtTerminal, Sandbox},
 };
 
-const PROMPT: &str = "Please find out why the invoice of a customer in another time zone has the date of the \
-    previous day, and add a test that fails without the fix, as the nightly export depends on this date.";
+const PROMPT: &str = "\
+    Please find out why the invoice of a customer in another time zone has the date of the \
+    previous day, and add a test that fails without the fix, as the nightly export depends on \
+    this date.";
 
 /// A memory of one session with long texts, wide characters, long names and a commit.
 pub(crate) fn remembering() -> Sandbox {
@@ -221,7 +223,7 @@ fn nothing_is_cut_without_a_terminal() {
 }
 
 #[test]
-fn a_list_says_the_same_text_once() {
+fn a_list_contains_the_same_text_once() {
     let sandbox = remembering();
     let found = sandbox.run(&["search", "invoice", "--kind", "prompt"]).ok();
     assert_eq!(found.matches("nightly export").count(), 1, "{found}");
@@ -266,7 +268,8 @@ fn a_memory_is_shown_with_its_model_cost_and_sources() {
         [
             "1  bugfix  TIME  PROJECT",
             "Dates are taken in UTC",
-            "The server is in Sydney, and the invoice of a customer in another time zone had the date of the previous day.",
+            "The server is in Sydney, and the invoice of a customer in another time zone had the \
+             date of the previous day.",
             "facts:",
             "  - `Invoice::day` takes a `Zoned`",
             "modified:",
@@ -281,7 +284,7 @@ fn a_memory_is_shown_with_its_model_cost_and_sources() {
 }
 
 #[test]
-fn declining_is_no_error() {
+fn declining_is_not_an_error() {
     let sandbox = remembering();
     let shown = plain(&shown(&sandbox, &["forget", "1"], 80));
     assert!(shown.contains("[y/N]") && shown.ends_with("cancelled\n"), "{shown}");

@@ -78,7 +78,7 @@ fn two_notes() -> Sandbox {
 }
 
 #[test]
-fn index_makes_what_is_missing_and_deleting_it_costs_only_time() {
+fn index_computes_missing_vectors_and_they_can_be_deleted() {
     let sandbox = two_notes();
     assert_eq!(counts(&sandbox), (2, 2));
     let shown = run(&sandbox, &["status"]).ok();
@@ -175,7 +175,7 @@ fn a_forgotten_or_edited_memory_loses_its_vector_at_once() {
 }
 
 #[test]
-fn what_is_redacted_later_loses_its_vector() {
+fn a_memory_redacted_later_loses_its_vector() {
     let sandbox = Sandbox::new();
     let key = format!("AKIA{}", "Q7ZP3M5R8T2V6W4X");
     let note = format!("The uploader logs in with {key}.");
@@ -192,7 +192,7 @@ fn what_is_redacted_later_loses_its_vector() {
 }
 
 #[test]
-fn the_worker_embeds_by_itself_and_says_so() {
+fn the_worker_embeds_automatically_and_reports_it() {
     let sandbox = Sandbox::new();
     let _serving = Serving::start(&sandbox, &[SEMANTIC]);
     sandbox.run(&["remember", LIMITER]).ok();
@@ -237,7 +237,7 @@ fn memories_about_the_same_thing_are_related() {
 }
 
 #[test]
-fn a_model_that_cannot_be_used_is_reported_and_search_goes_on() {
+fn an_unusable_model_is_reported_and_search_continues() {
     let sandbox = two_notes();
     let broken = sandbox.write("broken.bin", "no model");
     let other = [SEMANTIC, ("CLAUDE_MEM_EMBEDDING_MODEL", broken.to_str().unwrap())];

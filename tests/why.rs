@@ -224,7 +224,7 @@ fn a_file_lists_the_turns_that_edited_it_even_after_it_is_gone() {
 }
 
 #[test]
-fn without_git_the_log_alone_is_asked() {
+fn without_git_only_the_log_is_searched() {
     let mut world = World::new();
     world.folder = world.sandbox.home().join("notes");
     fs::create_dir_all(world.folder.join("deep")).unwrap();

@@ -1,7 +1,7 @@
 //! Makes a log like the one in `tests/fixtures/v1`: `cargo run -p claude-mem-log --example
 //! make_golden_log -- DIRECTORY`.
 //!
-//! Running it again makes other files, because ids of seals and of the log are random.
+//! Each run makes different files, because ids of seals and of the log are random.
 #![expect(clippy::unwrap_used, reason = "a panic is read by the developer who runs it")]
 #![allow(unreachable_pub, missing_docs, reason = "the records are shared with the tests")]
 
@@ -12,7 +12,7 @@ use claude_mem_log::{Appender, Record, format, maintain};
 use golden_records::{MOVED, MOVED_FROM, TOMBSTONE, id, kind, options, payload, schema};
 use std::{env, fs, io::Write as _, path::Path};
 
-/// A record whose first place holds something else.
+/// A record whose original position contains other bytes.
 const AGAIN: u64 = 82;
 
 fn main() {
@@ -34,7 +34,7 @@ fn make(dir: &Path) {
     appender.sync().unwrap();
 }
 
-/// Frames that compaction and rescue write.
+/// Frames that compaction and a rewrite after a failed sync produce.
 fn append_special(dir: &Path) {
     let active = fs::read(dir.join("active.log")).unwrap();
     let header = format::SegmentHeader::decode(&active).unwrap();
@@ -47,9 +47,9 @@ fn append_special(dir: &Path) {
     let seq = (header.number << 32 | MOVED_FROM).to_le_bytes();
     frame(MOVED, format::FLAG_MOVED, &[&seq, &payload(MOVED)]);
     frame(TOMBSTONE, format::FLAG_TOMBSTONE, &[]);
-    // Where it first was there is now something else, so this is the one to be given.
+    // Its original position contains other bytes, so this copy must be returned.
     frame(AGAIN, format::FLAG_AGAIN, &[&(1_u64 << 32 | 64).to_le_bytes(), &payload(AGAIN)]);
-    // And this one is whole where it first was.
+    // This one is intact at its original position.
     frame(0, format::FLAG_AGAIN, &[&(1_u64 << 32 | 64).to_le_bytes(), &payload(0)]);
     let mut file = fs::OpenOptions::new().append(true).open(dir.join("active.log")).unwrap();
     file.write_all(&bytes).unwrap();

@@ -1,4 +1,4 @@
-//! What must hold for any bytes. The fuzz targets and the tests of the log both call these.
+//! Properties that must hold for any bytes. Used by the fuzz targets and by the tests of the log.
 
 use claude_mem_log::{
     format::{
@@ -8,8 +8,8 @@ use claude_mem_log::{
 };
 use std::io;
 
-/// Reads `data` (a salt, then a segment without its header) to the end. Each step must be what the
-/// rules say, worked out slowly, whether all bytes are at hand or only as many as were asked for.
+/// Scans `data` (a salt, then a segment without its header) to the end. Each step must match a slow
+/// implementation of the rules, both with all bytes available and with only the requested ones.
 pub fn scan(data: &[u8]) {
     let Some((salt, bytes)) = data.split_first_chunk::<4>() else { return };
     let salt = u32::from_le_bytes(*salt);
@@ -29,7 +29,7 @@ pub fn scan(data: &[u8]) {
     }
 }
 
-/// Gives no byte more than was asked for.
+/// A source that returns only the requested bytes.
 struct Narrow<'a>(&'a [u8]);
 
 impl Source for Narrow<'_> {
@@ -39,7 +39,7 @@ impl Source for Narrow<'_> {
     }
 }
 
-/// The reading rules, one byte after another.
+/// The reading rules, applied byte by byte.
 fn slow(bytes: &[u8], offset: usize, salt: u32) -> ScanResult {
     let Some(header) = bytes.get(offset..).filter(|rest| !rest.is_empty()) else {
         return ScanResult::End;
@@ -73,7 +73,7 @@ fn is_whole(bytes: &[u8], offset: usize, salt: u32) -> bool {
     })
 }
 
-/// A seal that can be read is written as the same bytes, but for those that are always zero.
+/// A decoded seal is encoded as the same bytes, except for those that are always zero.
 pub fn seal(data: &[u8]) {
     let Some(seal) = Seal::decode(data) else { return };
     let frame = seal.encode_frame(claude_mem_log::Id::new(0, 0), 0);

@@ -166,8 +166,8 @@ pub(crate) fn chain_in(segment: &mut Segment) -> Result<Option<Links>, Error> {
     Ok(Some(links.unwrap_or_default()))
 }
 
-/// Copies the bytes of a gap to `quarantine/`, where they stay whatever happens to the segment.
-/// Does nothing if they are there already. Returns the path.
+/// Copies the bytes of a gap to `quarantine/`, where they stay even if the segment changes. Does
+/// nothing if they are there already. Returns the path.
 pub fn quarantine(dir: &Path, options: &Options, gap: &Gap) -> Result<PathBuf, Error> {
     let directory = Directory::new(dir, Arc::clone(&options.disk));
     let folder = directory.quarantine();

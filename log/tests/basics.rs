@@ -73,7 +73,7 @@ fn a_reader_continues_where_another_stopped() {
 }
 
 #[test]
-fn a_reader_that_goes_elsewhere_is_as_good_as_a_new_one() {
+fn a_reader_after_a_seek_reads_like_a_new_one() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), &small(), 0..40);
     maintain(dir.path(), &small()).unwrap();
@@ -130,7 +130,7 @@ fn a_reader_at_the_end_continues_when_the_log_grows_and_rolls() {
 }
 
 #[test]
-fn reading_since_a_time_gives_just_what_is_as_late() {
+fn reading_since_a_time_returns_exactly_the_later_records() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), &small(), 0..100);
     let log = Log::open(dir.path(), small()).unwrap();
@@ -202,7 +202,7 @@ fn the_same_record_written_again_is_read_once() {
 }
 
 #[test]
-fn a_large_payload_is_compressed_and_comes_back_whole() {
+fn a_large_payload_is_compressed_and_round_trips() {
     let dir = tempfile::tempdir().unwrap();
     let payload = "the same again ".repeat(10_000);
     let mut appender = Appender::open(dir.path(), Options::default()).unwrap();

@@ -5,7 +5,7 @@ use std::{fmt, io, path::PathBuf};
 /// Why a call on the store failed.
 #[derive(Debug)]
 pub enum Error {
-    /// The database was written by a newer version. It was not touched.
+    /// The database was written by a newer version. It was not changed.
     Newer {
         /// The database.
         path: PathBuf,
@@ -14,7 +14,7 @@ pub enum Error {
         /// The newest schema that this version knows.
         known: u32,
     },
-    /// The file is damaged or not one of our databases. It was not touched; everything in it can be
+    /// The file is damaged or not one of our databases. It was not changed; everything in it can be
     /// rebuilt from the log.
     Unusable {
         /// The database.

@@ -1,5 +1,5 @@
-//! Additional search terms for the full-text index: parts of compound names, words that stand
-//! without a space in a script that has none, and character pairs of such scripts.
+//! Additional search terms for the full-text index: parts of compound names, words next to a script
+//! without spaces, and character pairs of such scripts.
 
 use std::collections::HashSet;
 

@@ -18,8 +18,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The bits of a `seq` from here on hold the number of the host. Below it there is room for eight
-/// million segments.
+/// The upper bits of a `seq`, from this one on, contain the number of the host. The lower bits have
+/// space for eight million segments.
 pub(crate) const HOST_SHIFT: u32 = 55;
 /// Every `seq` of our own log is below this.
 pub(crate) const FIRST_FOREIGN_SEQ: i64 = 1 << HOST_SHIFT;
@@ -148,7 +148,8 @@ impl Store {
     /// The other machines whose logs are in the database.
     pub fn hosts(&self) -> Result<Vec<HostState>> {
         let sql = "select log, id, coalesce(name, ''), is_hidden, events, at_us,
-                       (select count(*) from observations where is_visible and observations.host = log)
+                       (select count(*) from observations where is_visible
+                       and observations.host = log)
                    from hosts order by log";
         let mut statement = self.connection.prepare_cached(sql)?;
         let hosts = statement.query_map((), |row| {

@@ -137,7 +137,7 @@ impl Upstream {
     }
 }
 
-/// Checks the first bytes, because SQLite takes an empty file for a new database.
+/// Checks the first bytes, because SQLite treats an empty file as a new database.
 pub(crate) fn check_file(path: &Path) -> Result<()> {
     let failed = |source| Error::Io { action: "read", path: path.into(), source };
     let unusable = |why: &str| Err(Error::Unusable { path: path.into(), why: why.into() });
@@ -230,7 +230,8 @@ mod tests {
 
     const OLD: &str = "create table sdk_sessions (id integer primary key, claude_session_id text,
             sdk_session_id text, started_at text);
-        create table observations (id integer primary key, sdk_session_id text, text text, odd blob);
+        create table observations (id integer primary key, sdk_session_id text, text text,
+        odd blob);
         insert into sdk_sessions values (1, 'c', 'm', '2025-01-01T00:00:00.000Z');
         insert into observations values (7, 'm', null, x'41ff'), (3, 'm', 'first', 1.5);";
 
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_database_of_that_program_is_refused_and_left_as_it_is() {
+    fn a_database_of_another_program_is_rejected_and_unchanged() {
         let (dir, path) = made("create table other (id integer)");
         let error = Upstream::open(&path).unwrap_err().to_string();
         assert!(error.contains("no table `sdk_sessions`"), "{error}");

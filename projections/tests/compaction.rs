@@ -92,8 +92,9 @@ fn filled(dir: &Path, forget: impl Fn(&Written) -> Forgotten) -> Log {
     let reply = writer.add(AgentReplied {
         answers: vec![tool],
         reply: format!(
-            "{SECRET} <observation><title>kept</title></observation><observation><title>{SECRET}</title>\
-             </observation><summary><completed>{SECRET}</completed></summary>"
+            "{SECRET} <observation><title>kept</title></observation><observation>\
+             <title>{SECRET}</title></observation><summary><completed>{SECRET}</completed>\
+             </summary>"
         ),
         prompt_version: "v0".into(),
         tokens_in: 10,
@@ -265,7 +266,7 @@ fn one_forgotten_memory_leaves_the_others_of_its_reply() {
 }
 
 #[test]
-fn whatever_touches_a_forgotten_file_is_found_again_without_its_text() {
+fn a_rebuild_of_a_compacted_log_forgets_the_same_file() {
     let dir = tempfile::tempdir().unwrap();
     let (log_dir, path) = (dir.path().join("log"), dir.path().join("memory.db"));
     let log = filled(&log_dir, |_| Forgotten {

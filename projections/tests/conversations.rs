@@ -102,15 +102,19 @@ fn folded(events: &[Recorded]) -> String {
     for (title, sql) in [
         (
             "prompts: session, number, turn, submitter, text",
-            "select s.session, number, p.turn, submitter, text from prompts p join sessions s on s.id = p.session order by p.seq",
+            "select s.session, number, p.turn, submitter, text from prompts p join sessions s on \
+             s.id = p.session order by p.seq",
         ),
         (
             "tool uses: session, prompt, turn, tool, id, failed, agent, read, written",
-            "select s.session, t.prompt_number, t.turn, tool, tool_use_id, has_failed, agent_type, files_read, files_written from tool_uses t join sessions s on s.id = t.session order by t.tool_use_id",
+            "select s.session, t.prompt_number, t.turn, tool, tool_use_id, has_failed, \
+             agent_type, files_read, files_written from tool_uses t join sessions s on s.id = \
+             t.session order by t.tool_use_id",
         ),
         (
             "stops: session, prompt, turn, scope, agent",
-            "select s.session, t.prompt_number, t.turn, scope, agent_type from stops t join sessions s on s.id = t.session order by t.seq",
+            "select s.session, t.prompt_number, t.turn, scope, agent_type from stops t join \
+             sessions s on s.id = t.session order by t.seq",
         ),
     ] {
         writeln!(out, "-- {title}").unwrap();

@@ -99,7 +99,7 @@ fn flip(path: &Path, at: usize) {
 }
 
 #[test]
-fn a_log_that_was_cut_anywhere_is_folded_as_it_is_and_so_is_what_it_records_next() {
+fn a_log_truncated_anywhere_and_its_next_events_are_folded() {
     let dir = tempfile::tempdir().unwrap();
     let whole = Place(dir.path().join("whole"));
     fill(&whole.log_dir(), 3);
@@ -126,7 +126,7 @@ fn a_log_that_was_cut_anywhere_is_folded_as_it_is_and_so_is_what_it_records_next
 
 /// The torn record is in a sealed segment when the log is folded next.
 #[test]
-fn a_log_that_was_cut_and_rolled_is_folded_as_it_is() {
+fn a_truncated_and_rolled_log_is_folded() {
     let dir = tempfile::tempdir().unwrap();
     let whole = Place(dir.path().join("whole"));
     fill(&whole.log_dir(), 1);
@@ -271,7 +271,8 @@ fn older_database(path: &Path, folded: &Path) {
             "insert into checkpoint select one, log, position, events, at_us, kinds
                  from folded.checkpoint;
              insert into projections select * from folded.projections;
-             insert into events select seq, event, kind, at_us, null, null, null from folded.events;",
+             insert into events select seq, event, kind, at_us, null, null, null
+             from folded.events;",
         )
         .unwrap();
 }
@@ -286,7 +287,8 @@ fn rows_from_before_the_host_column_are_migrated_in_place() {
     fs::rename(&database, &folded).unwrap();
     let older = older_schema(&database, "0013_host.sql");
     older.execute("attach database ?1 as folded", [folded.to_str().unwrap()]).unwrap();
-    let tables = "select name from sqlite_schema where type = 'table' and name not like '%\\_fts%' escape '\\'
+    let tables = "select name from sqlite_schema where type = 'table'
+                  and name not like '%\\_fts%' escape '\\'
                   and name not like 'sqlite%'";
     let tables: Vec<String> = older
         .prepare(tables)

@@ -1,4 +1,4 @@
-//! Builds an event from what a client reported: applies private turns and tool exclusions, redacts
+//! Builds an event from a client's report: applies private turns and tool exclusions, and redacts
 //! every field.
 
 use std::{borrow::Cow, collections::HashMap, io, path::Path};
@@ -32,7 +32,7 @@ pub fn submitter(text: &str) -> Submitter {
     }
 }
 
-/// Whether one text is the end of another, whatever the white space in them.
+/// Whether one text ends with another, ignoring white space.
 fn ends_with_words(text: &str, end: &str) -> bool {
     let backwards =
         |text: &str| text.chars().rev().filter(|c| !c.is_whitespace()).collect::<Vec<_>>();
@@ -49,7 +49,7 @@ pub(super) struct EventBuilder<'r, 'a> {
     pub(super) transcripts_of: Option<&'static Client>,
     /// The fields that the client's parser did not take.
     pub(super) rest: Payload<'a>,
-    /// Bytes of text so far, so that the whole record stays below the log's limit.
+    /// Bytes of text so far. Keeps the record below the log's size limit.
     pub(super) bytes_used: usize,
 }
 
@@ -89,8 +89,8 @@ impl EventBuilder<'_, '_> {
         }
     }
 
-    /// A wholly private prompt makes the whole turn private. The marker is written before the
-    /// prompt is recorded, so that no tool of this turn can come before it.
+    /// A fully private prompt makes the whole turn private. The marker is written before the prompt
+    /// is recorded, so that later tool uses of the turn always see it.
     fn prompt_submitted(&mut self, prompt: &Prompt<'_>) -> Result<PromptSubmitted, NotBuilt> {
         let prompt_id = self.text(&prompt.prompt_id);
         let redacted = redact_text(&prompt.text, self.policy());
@@ -148,8 +148,8 @@ impl EventBuilder<'_, '_> {
         })
     }
 
-    /// A command that failed is reported like any other by a client whose transcript alone has the
-    /// exit code.
+    /// Some clients report a failed command like a successful one, and only their transcript has
+    /// the exit code.
     fn find_exit_code(&self, tool_use: &mut ToolUse<'_>) {
         let find = self.transcripts_of.and_then(|client| client.exit_code);
         let (Some(find), Some(path)) = (find, self.rest.peek_text("transcript_path")) else {
@@ -165,7 +165,7 @@ impl EventBuilder<'_, '_> {
         }
     }
 
-    /// Why uses of this tool are not recorded, if they are not.
+    /// Why uses of this tool are not recorded; `None` if they are.
     fn skip(&self, tool: &str) -> Option<Skip> {
         if clients::is_our_tool(tool) {
             return Some(Skip::OurTool);
@@ -252,7 +252,7 @@ impl EventBuilder<'_, '_> {
                 TurnPart::Failed { tool_use_id, error } => {
                     let (tool, input) = calls.remove(&tool_use_id).unwrap_or_default();
                     match Refusal::of(&error) {
-                        // The user's words count, whatever the tool is.
+                        // The user's reason is recorded even if the tool is excluded.
                         Some(refusal @ Refusal::Words(_)) => {
                             remarks.refused(&refusal, &tool_use_id, &tool, &input);
                         }
@@ -299,7 +299,7 @@ impl EventBuilder<'_, '_> {
         json
     }
 
-    /// Fields that no client's parser knows.
+    /// Fields that the client's parser did not recognize.
     fn extra(&mut self) -> String {
         let rest = std::mem::take(&mut self.rest).rest();
         if rest.is_empty() { rest } else { redact_json(&rest, self.policy()) }

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use claude_mem_core::os::{CreateOptionsExt as _, OpenOptionsExt as _};
 
-/// How often the lock is tried before the count is changed without it.
+/// Attempts to take the lock before the count is changed without it.
 const LOCK_ATTEMPTS_MAX: u32 = 50;
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
@@ -30,7 +30,7 @@ pub struct Dropped {
 }
 
 impl Dropped {
-    /// Counts one more, if the disk allows even that.
+    /// Increments the count, unless even that fails.
     pub(super) fn add(data: &Path) {
         let _ = add(&place(data));
     }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_at_once_are_all_counted_until_acknowledged() {
+    fn concurrent_losses_are_all_counted_until_acknowledged() {
         let data = tempfile::tempdir().unwrap();
         assert!(Dropped::look(data.path()).is_none());
         thread::scope(|scope| {

@@ -5,8 +5,8 @@ use claude_mem_events::{Envelope, Project};
 use crate::project::ProjectId;
 use claude_mem_core::os;
 
-/// The envelope of an event recorded on this host. Names, ids and paths are bounded, but not
-/// redacted: [`redaction`](crate::redaction) does that. The git state is left empty: only some
+/// The envelope of an event recorded on this host. Names, ids and paths are limited in length, but
+/// not redacted: [`redaction`](crate::redaction) does that. The git state is empty: only some
 /// callers know it.
 pub fn envelope(client: &str, session: impl Into<String>, project: impl Into<Project>) -> Envelope {
     let Project { key, label, root } = project.into();
@@ -27,8 +27,8 @@ impl From<ProjectId> for Project {
     }
 }
 
-/// The longest name, id or path that is recorded with an event. Paths are shorter on every system,
-/// and the record must have room for its texts.
+/// The maximum length of a name, id or path in an event. Paths are shorter on every system, and the
+/// record needs space for its texts.
 const NAME_BYTES_MAX: usize = 4096;
 
 /// Cuts a name, id or path at the maximum length.

@@ -12,7 +12,7 @@ use claude_mem_core::settings::{
 const FILE: &str = "settings.json";
 
 /// The setting that excludes this session, or `None` if it may be recorded. One excluded folder of
-/// the session is enough: a worktree of an excluded repository is excluded, wherever it is.
+/// the session is enough: a worktree of an excluded repository is excluded, wherever it is located.
 pub fn excluded_by(
     settings: &Settings,
     project: &ProjectId,

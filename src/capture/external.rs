@@ -1,7 +1,7 @@
 //! Events from programs that are not hooks, sent to the worker over HTTP or `worker.sock`.
 //!
-//! Their message form has the field names of Claude Code's hooks. Session, client and project are
-//! named next to the message, and no path in it is opened.
+//! The messages have the field names of Claude Code's hooks. Session, client and project are named
+//! next to the message, and no path in it is opened.
 
 use std::borrow::Cow;
 
@@ -13,12 +13,12 @@ use crate::{
     recorder::{Access, Captured, Recorder, Source},
 };
 
-/// One JSON object from a program, less the fields taken so far.
+/// A JSON object from a program, without the fields taken so far.
 #[derive(Debug, Clone)]
 pub struct Message<'a>(Payload<'a>);
 
 impl<'a> Message<'a> {
-    /// Splits it into fields, and copies nothing.
+    /// Splits it into fields without copying.
     pub fn read(text: &'a str) -> Result<Self, String> {
         match Payload::read(text) {
             (payload, None) => Ok(Self(payload)),
@@ -26,12 +26,12 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Takes a string out; `None` if it is absent, empty or something else.
+    /// Takes a string; `None` if it is absent, empty or of another type.
     pub fn take(&mut self, name: &str) -> Option<Cow<'a, str>> {
         self.0.take(name).and_then(string)
     }
 
-    /// A string, which is not taken.
+    /// Returns a string without taking it.
     pub fn peek(&self, name: &str) -> Option<Cow<'a, str>> {
         self.0.peek(name).and_then(string)
     }
@@ -62,8 +62,8 @@ pub struct ExternalEvent<'a> {
 /// Captures an event from a program.
 pub fn accept(recorder: &Recorder, event: ExternalEvent<'_>) -> Result<Captured, String> {
     let Message(mut payload) = event.message;
-    // Transcripts would be read where the last messages are absent. Event and session are named
-    // next to it.
+    // Removed because a transcript path would be opened, and because event and session are named
+    // next to the message.
     for name in ["transcript_path", "agent_transcript_path", "session_id", "hook_event_name"] {
         payload.take(name);
     }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hooks_skip_is_skipped_with_its_reason() {
+    fn events_that_hooks_skip_are_skipped_with_a_reason() {
         let case = Case::new(&[("CLAUDE_MEM_SKIP_TOOLS", "Glob")]);
         let used = |tool: &str| format!(r#"{{"session_id": "s", "tool_name": "{tool}"}}"#);
         assert_eq!(case.skipped(IncomingKind::ToolUse, &used("Glob")), "tool_excluded");
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_no_object_or_has_no_session_is_an_error() {
+    fn a_message_without_object_or_session_is_an_error() {
         let case = Case::new(&[]);
         for json in ["", "[]", "{\"session_id\": ", "{}", r#"{"session_id": " "}"#] {
             assert!(case.accept(IncomingKind::ToolUse, json).is_err(), "{json}");

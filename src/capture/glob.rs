@@ -39,8 +39,7 @@ enum Token {
     OneCharacter,
     WithinName,
     AcrossFolders,
-    /// Stands before `AcrossFolders` and a slash, which may both be left out: `a/**/b` means `a/b`
-    /// too.
+    /// Before `AcrossFolders` and a slash, which are both optional: `a/**/b` also matches `a/b`.
     MaybeFolders,
 }
 
@@ -91,7 +90,7 @@ fn matches(tokens: &[Token], text: &str) -> bool {
     reached[tokens.len()]
 }
 
-/// Skips pattern parts that may match nothing.
+/// Skips pattern parts that can match nothing.
 fn pass_over(tokens: &[Token], reached: &mut [bool]) {
     for (at, token) in tokens.iter().enumerate() {
         if !reached[at] {
@@ -113,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_mean_what_people_expect() {
+    fn patterns_match_the_expected_folders() {
         let cases = [
             ("/a/b", "/a/b", true),
             ("/a/b", "/a/b/c/d", true),

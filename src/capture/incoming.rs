@@ -1,4 +1,4 @@
-//! Events as clients report them, before redaction, in a form that all clients share.
+//! Events as clients report them, before redaction, in a format shared by all clients.
 
 use std::borrow::Cow;
 
@@ -87,7 +87,7 @@ pub struct ToolUse<'a> {
     pub duration_ms: Option<u64>,
 }
 
-/// The assistant has said something, which may be its last message of the turn.
+/// A message of the assistant, which may be the last one of the turn.
 #[derive(Debug, Default)]
 pub struct Answer<'a> {
     pub text: Cow<'a, str>,
@@ -99,7 +99,7 @@ pub struct Answer<'a> {
 pub struct Stop<'a> {
     pub scope: StopScope,
     pub last_messages: LastMessages<'a>,
-    /// The error of the model's API that ended the turn; empty if none did.
+    /// The error of the model's API that ended the turn; empty if there is none.
     pub api_error: Cow<'a, str>,
     /// The transcript of the main conversation, if there is one.
     pub transcript: Option<Cow<'a, str>>,
@@ -117,11 +117,11 @@ pub enum LastMessages<'a> {
         user: Cow<'a, str>,
         assistant: Cow<'a, str>,
     },
-    /// To be read from the end of this transcript, once it is known that the event is recorded,
-    /// unless an [`Answer`] of the turn is known.
+    /// To be read from the end of this transcript once the event is known to be recorded, unless an
+    /// [`Answer`] of the turn is available.
     InTranscript(Option<Cow<'a, str>>),
-    /// Given, but with all texts of the turn, and with white space between and within them. The
-    /// last one is as in the transcript.
+    /// Given as all texts of the turn joined, with changed white space. The last one is in the
+    /// transcript as written.
     Joined {
         user: Cow<'a, str>,
         assistant: Cow<'a, str>,
@@ -154,14 +154,14 @@ pub enum Skip {
     OurTool,
     /// The session is one of the agent that distills.
     OurAgent,
-    /// The event is nothing to remember.
+    /// The event is not recorded.
     NotForUs,
     /// The client has no such event. A hook keeps the payload as `InputUnreadable`.
     UnknownEvent(String),
 }
 
 impl Skip {
-    /// One word for programs.
+    /// A short identifier for programs.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Private => "private",

@@ -10,8 +10,8 @@ use memmap2::MmapMut;
 
 use claude_mem_core::os::{self, Source};
 
-/// The largest payload seen from a client is about 2 MB, for a file of 1 MB. What exceeds this is
-/// read and discarded, so that the writer does not get a broken pipe.
+/// The largest payload seen from a client is about 2 MB, for a file of 1 MB. Bytes beyond this
+/// limit are read and discarded, so that the writer does not get a broken pipe.
 const BYTES_MAX: usize = 64 << 20;
 /// The longest pause within a payload.
 const SILENCE_MAX: Duration = Duration::from_secs(2);
@@ -25,15 +25,15 @@ const PIPE_BYTES: usize = 64 << 10;
 pub struct Input {
     /// The part that is kept.
     pub(super) bytes: Bytes,
-    /// The length of all of it.
+    /// The total length.
     pub(super) len: u64,
-    /// Why `bytes` is not all of it.
+    /// Why `bytes` is not complete.
     pub(super) cut: Option<&'static str>,
 }
 
 /// The payload in memory. Nearly all payloads fit into a pipe's buffer. Larger ones are read into
-/// huge pages, because the page faults of a megabyte of small pages take longer than all work on
-/// it.
+/// huge pages, because the page faults of a megabyte of small pages take longer than all other
+/// work.
 #[derive(Debug)]
 pub(super) enum Bytes {
     Small(Vec<u8>),
@@ -59,7 +59,7 @@ impl Bytes {
     /// Reads once and appends, without clearing the buffer first.
     fn read(&mut self, source: &impl Source) -> io::Result<usize> {
         if matches!(self, Self::Small(bytes) if bytes.len() == bytes.capacity()) {
-            // There is more to come. With a larger pipe the writer need not wait after every 64 KB.
+            // More data follows. With a larger pipe the writer does not wait after every 64 KB.
             os::widen(source);
             self.grow();
         }
@@ -142,7 +142,7 @@ impl Input {
     }
 }
 
-/// Reads once and discards. A function of its own, so that its buffer is not on the stack of every
+/// Reads once and discards. A separate function, so that its buffer is not on the stack of every
 /// hook.
 #[cold]
 #[inline(never)]
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_read_in_order_whatever_its_length() {
+    fn payloads_of_any_length_are_read_in_order() {
         for len in [0, 1, PIPE_BYTES - 1, PIPE_BYTES, 3 * PIPE_BYTES + 7, 5 << 20] {
             let text: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
             let copy = text.clone();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_read_to_the_end_and_kept_up_to_the_bound() {
+    fn an_oversized_payload_is_read_to_its_end_and_truncated() {
         let input = piped(|writer| {
             for _ in 0..70 {
                 writer.write_all(&vec![b'x'; 1 << 20]).unwrap();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_that_never_ends_is_not_waited_for() {
+    fn an_endless_writer_does_not_block_the_hook() {
         let (reader, mut writer) = io::pipe().unwrap();
         writer.write_all(b"{}").unwrap();
         let input = read_from(&reader);

@@ -1,5 +1,5 @@
-//! From a client's hook payload to an event in the log: which session and project it belongs to,
-//! whether it may be recorded, and what is removed from it first.
+//! Turns a client's hook payload into an event in the log: finds its session and project, checks
+//! whether it may be recorded, and redacts it.
 
 mod build_event;
 pub mod clients;
@@ -44,5 +44,5 @@ pub use remarks::{Refusal, Remarks};
 pub use session_file::sweep as sweep_session_files;
 pub use transcript::{Message as TranscriptMessage, Speaker, TurnPart, TurnRow};
 
-/// Our name among Claude Code's plugins, where names that begin with `claude-` are reserved.
+/// Our plugin name in Claude Code, where names that start with `claude-` are reserved.
 pub const PLUGIN: &str = "mem";

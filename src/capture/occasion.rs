@@ -1,15 +1,15 @@
-//! Events that memories may concern: a prompt, the use of a file, a failed command.
+//! Events that memories can be relevant to: a prompt, the use of a file, a failed command.
 
 use claude_mem_events::{Envelope, ToolUsed};
 
-/// An event that memories may concern.
+/// An event that memories can be relevant to.
 #[derive(Debug)]
 pub struct Occasion {
     pub envelope: Envelope,
     pub subject: Subject,
 }
 
-/// What memories may concern. Texts are as recorded: without private text and secrets.
+/// The subject of such an event. Texts are redacted, as recorded.
 #[derive(Debug)]
 pub enum Subject {
     /// A prompt of the user.
@@ -21,7 +21,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// The command that a tool was given, with its error. `None` for tools that run none.
+    /// The command of a tool, with its error. `None` for tools that run no command.
     pub(crate) fn failure(used: ToolUsed) -> Option<Self> {
         #[derive(serde::Deserialize)]
         struct Input {

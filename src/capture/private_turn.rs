@@ -1,8 +1,8 @@
-//! Private turns: a turn whose prompt was wholly private is marked by a file, which all hooks of
-//! the session see.
+//! Private turns: a turn whose prompt was fully private is marked by a file, which all hooks of the
+//! session see.
 //!
-//! The file is named by a hash of the session and holds the client's id of the turn. Nothing of the
-//! prompt is in either. While it exists, the session is not recorded.
+//! The file name is a hash of the session id, and the file contains the client's id of the turn.
+//! Neither reveals the prompt. While the file exists, the session is not recorded.
 
 use std::{
     fs, io,
@@ -23,13 +23,13 @@ impl PrivateTurn {
         Self { file: data.join(format!("private/{:016x}", session_hash(session))) }
     }
 
-    /// Whether the session is in a private turn. In an ordinary one this is one failed `open`. A
-    /// marker that exists and cannot be read counts: recording too little is the safe mistake.
+    /// Whether the session is in a private turn. In an ordinary turn this is one failed `open`. An
+    /// unreadable marker counts as private: recording too little is the safe mistake.
     pub(super) fn is_on(&self) -> bool {
         self.prompt_id().is_some()
     }
 
-    /// The id of the private turn; empty if the client gives turns no ids.
+    /// The id of the private turn; empty if the client has no turn ids.
     pub(super) fn prompt_id(&self) -> Option<String> {
         match fs::read(&self.file) {
             Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
@@ -53,8 +53,8 @@ impl PrivateTurn {
     }
 }
 
-/// No turn takes this long: the session of an older marker was killed. If it is resumed
-/// nevertheless, its next prompt decides anew.
+/// No turn takes this long: the session of an older marker was killed. If the session is resumed,
+/// its next prompt decides again.
 const AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Removes markers of sessions that were killed.
@@ -77,8 +77,8 @@ pub(super) fn remove_old(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// FNV-1a: stable, and too short to be worth a library. Session ids are not chosen by attackers,
-/// and two sessions with the same hash only share their privacy.
+/// FNV-1a: stable, and too short to need a library. Attackers do not choose session ids, and two
+/// sessions with the same hash only share their private turns.
 pub(super) fn session_hash(session: &str) -> u64 {
     session.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -1,4 +1,4 @@
-//! Records the payload of a hook, and finds out whether memories may concern it.
+//! Records the payload of a hook, and finds out whether memories are relevant to it.
 
 use std::{
     borrow::Cow,
@@ -28,12 +28,12 @@ pub struct HookOutcome {
     /// The client that ran the hook, which may not be the one it was registered for. `None` if the
     /// payload could not be read.
     pub client: Option<&'static Client>,
-    /// The event, as far as it is known.
+    /// The event, if known.
     pub kind: Option<IncomingKind>,
-    /// Set if a session was started or resumed, or with its first prompt, if memory of the start is
-    /// given then.
+    /// Set if a session was started or resumed. Also set with its first prompt, if the memory of
+    /// the start is sent then.
     pub begun: Option<SessionBegun>,
-    /// Set if memories may concern the event.
+    /// Set if memories can be relevant to the event.
     pub occasion: Option<Occasion>,
     /// An event was appended, and no worker received the wake-up.
     pub needs_worker: bool,
@@ -67,7 +67,7 @@ impl Recorder {
         if input.bytes.trim_ascii().is_empty() {
             return Err(Problem::Empty);
         }
-        // Nearly always it is UTF-8, and checking that is several times faster than repairing it.
+        // Nearly all input is UTF-8, and checking that is several times faster than repairing it.
         let text = str::from_utf8(&input.bytes)
             .map_or_else(|_| String::from_utf8_lossy(&input.bytes), Cow::Borrowed);
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
@@ -121,12 +121,12 @@ impl Recorder {
         if let Event::InputUnreadable(unreadable) = event {
             return appended.and(Err(Problem::Unreadable(unreadable.error)));
         }
-        // A session gets its memory, recorded or not.
+        // A session gets its memory even if it is not recorded.
         self.find_occasion(client, envelope, event, outcome);
         appended.map(|_| ())
     }
 
-    /// Notes in the outcome whether memories may concern the event.
+    /// Adds the occasion to the outcome, if memories can be relevant to the event.
     fn find_occasion(
         &self,
         client: &Client,
@@ -171,7 +171,7 @@ impl Recorder {
         stop.transcript = Some(path.into());
     }
 
-    /// Keeps what may be the last message of a turn, under the same exclusions as its stop.
+    /// Stores a message that may be the last one of a turn, under the same exclusions as its stop.
     fn keep_answer(&self, source: Source<'_>, answer: &Answer<'_>) {
         let file = SessionFile::answer(&self.paths.data, &source.session);
         let Ok(admitted) = self.admit(source) else { return };
@@ -181,7 +181,7 @@ impl Recorder {
         }
     }
 
-    /// Takes the last message that was kept for this turn. The transcript may not have it yet.
+    /// Takes the stored message of this turn. The transcript may not contain it yet.
     fn find_answer(&self, source: &Source<'_>, stop: &mut Stop<'_>) {
         let is_given = !matches!(stop.last_messages, LastMessages::InTranscript(_));
         if is_given || stop.scope != StopScope::Turn {
@@ -195,9 +195,9 @@ impl Recorder {
         }
     }
 
-    /// Records tools that failed before this event and that no hook reported. They come first, so
-    /// that the log has the order of the turn. Some tools call no hook when they succeed either, so
-    /// the stop reads the whole turn again. A file has the ids of those that are recorded.
+    /// Records failed tools that no hook reported, before this event, so that the log has the order
+    /// of the turn. Some tools call no hook on success either, so the stop event reads the complete
+    /// turn again. A file contains the ids of those already recorded.
     fn record_hidden_failures(
         &self,
         client: &Client,
@@ -252,14 +252,14 @@ impl Recorder {
         Ok(())
     }
 
-    /// A file use is not recorded. Sessions that are excluded are given no memories either.
+    /// The use of a file is not recorded. Excluded sessions get no memories either.
     fn file_occasion(&self, source: Source<'_>, used: &FileUse<'_>) -> Option<Occasion> {
         let Admitted { envelope, cwd, turn, .. } = self.admit(source).ok()?;
         let path = used.path.clone().into_owned();
         (!turn.is_on()).then_some(Occasion { envelope, subject: Subject::File { path, cwd } })
     }
 
-    /// The origin of a hook's payload, and whether anything names its session.
+    /// The origin of a hook's payload, and whether its session is known.
     fn hook_source<'a>(
         &self,
         client: &'static Client,
@@ -279,7 +279,7 @@ impl Recorder {
         (has_session, Source { client: client.name, session, cwd, access })
     }
 
-    /// Keeps a payload that could not be parsed, under the same exclusions.
+    /// Stores a payload that could not be parsed, under the same exclusions.
     fn capture_unreadable(
         &self,
         source: Source<'_>,

@@ -29,7 +29,7 @@ impl RecorderCache {
     /// The recorder for the current settings.
     pub fn current(&self) -> Arc<Recorder> {
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
-        // Before loading: a change meanwhile is noticed by the next call.
+        // Read before loading, so that a concurrent change is noticed by the next call.
         let version = self.version();
         match &*cached {
             Some((known, recorder)) if *known == version => Arc::clone(recorder),

@@ -38,8 +38,8 @@ pub(crate) fn redact_envelope(envelope: &mut Envelope, policy: Policy) {
     EventRedactor::new(policy).envelope(envelope);
 }
 
-/// Whether an event can be stored. One of an unknown kind cannot be redacted, so there must be
-/// nothing in it to redact.
+/// Whether an event can be stored. An event of an unknown kind cannot be redacted, so it must
+/// contain nothing to redact.
 pub fn is_storable(event: &Event, policy: Policy) -> bool {
     let Event::Unknown { payload, .. } = event else { return true };
     let text = String::from_utf8_lossy(payload);
@@ -67,7 +67,7 @@ impl EventRedactor {
         self.path(&mut project.root);
     }
 
-    /// A path. A URL in it has lost one of its slashes, and no rule would know it.
+    /// Redacts a path. A URL in a path has lost one of its slashes, so no rule would recognize it.
     fn path(&self, path: &mut String) {
         if path.contains(":/") {
             let urls = path.replace("://", ":/").replace(":/", "://");
@@ -92,7 +92,8 @@ impl EventRedactor {
         }
     }
 
-    /// JSON, if it is that; cut in the middle it may be no longer.
+    /// Redacts JSON, or text if it is not valid JSON. JSON that was cut in the middle may be
+    /// invalid.
     fn json(&self, json: &mut String) {
         match serde_json::from_str::<serde::de::IgnoredAny>(json) {
             Ok(_) => *json = redact_json(json, self.policy),
@@ -100,9 +101,9 @@ impl EventRedactor {
         }
     }
 
-    /// A reply, one element after the other. No private text was ever sent to a model, so a
-    /// `<private>` that a reply does not close speaks of the tag. It costs the rest of its element,
-    /// and not all other memories in the reply.
+    /// Redacts a reply, element by element. No private text is ever sent to a model, so an unclosed
+    /// `<private>` in a reply only mentions the tag. It removes the rest of its element, not the
+    /// other memories in the reply.
     fn reply(&self, reply: &mut String) {
         let mut redacted = String::with_capacity(reply.len());
         let mut rest = reply.as_str();
@@ -191,7 +192,7 @@ impl EventRedactor {
                 self.texts([&mut it.from, &mut it.into, &mut it.label]);
             }
             Event::ReprocessStarted(it) => {
-                // The prompt is the user's own file, and may speak of our tags.
+                // The prompt is the user's own file, and can mention our tags.
                 self.texts([&mut it.provider, &mut it.model, &mut it.project, &mut it.session]);
             }
             Event::Erased { left: Some(left), .. } => self.left(left),
@@ -212,7 +213,7 @@ impl EventRedactor {
     }
 }
 
-/// Elements of a reply that hold text.
+/// Elements of a reply that contain text.
 const ELEMENTS: [&str; 19] = [
     "type",
     "title",
@@ -235,7 +236,7 @@ const ELEMENTS: [&str; 19] = [
     "skip",
 ];
 
-/// Where the element at the start ends: before the second closing tag, if it begins with one.
+/// The end of the first element: before the second closing tag, if the text starts with one.
 fn end_of_element(reply: &str) -> usize {
     let is_closing = |at: &usize| {
         let name = &reply.as_bytes()[at + 2..];
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_loses_its_secrets_and_a_commit_is_none() {
+    fn secrets_in_a_branch_are_removed_and_a_commit_is_not_a_secret() {
         let mut envelope = Envelope {
             branch: "fix/ghp_16C7e42F292c6912E7710c838347Ae178B4a".into(),
             commit: "8f14e45fceea167a5a36dedd4bea2543c0ffee01".into(),
@@ -310,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_nobody_knows_is_stored_only_if_there_is_nothing_to_redact() {
+    fn an_unknown_event_is_stored_only_if_there_is_nothing_to_redact() {
         let unknown = |payload: &[u8]| Event::Unknown {
             kind: 999,
             version: 1,

@@ -1,9 +1,9 @@
-//! Remarks: the text of a turn besides prompt, tool uses and last message: the assistant's words
-//! between tools, rejections with the user's words, denied permissions, compaction summaries,
-//! errors of the API.
+//! Remarks: the text of a turn other than prompt, tool uses and last message. These are the
+//! assistant's text between tools, the user's reasons for rejections, denied permissions,
+//! compaction summaries and API errors.
 //!
-//! No hook reports these, but the client's transcript has them. The hook at the end of a turn and
-//! the import of transcripts collect them here, in the order of the turn.
+//! No hook reports them, but the client's transcript contains them. The hook at the end of a turn
+//! and the import of transcripts collect them here, in order.
 
 use std::collections::BTreeSet;
 
@@ -11,17 +11,17 @@ use claude_mem_events::{Remark, RemarkKind};
 use claude_mem_privacy::{Policy, redact_text};
 use serde_json::Value;
 
-/// More than nearly every turn has. Beyond it, the earliest words between tools are left out.
+/// Nearly all turns have fewer. Beyond this, the earliest texts between tools are dropped.
 const COUNT_MAX: usize = 100;
-/// For all texts of a turn, once they are redacted.
+/// For all texts of a turn, after redaction.
 const BYTES_MAX: usize = 64_000;
-/// The most blocks of a last message. A transcript may have any number of rows, and each is
-/// searched for in it.
+/// Maximum number of blocks of a last message. A transcript can have any number of rows, and each
+/// is searched for in it.
 const LAST_BLOCKS_MAX: usize = 32;
-/// Less is not worth a remark.
+/// Minimum space that is worth a remark.
 const BYTES_MIN: usize = 256;
 
-/// The longest text of one remark. A compaction summary has about 14 kB.
+/// The maximum length of one remark. A compaction summary has about 14 kB.
 fn bytes_max(kind: RemarkKind) -> usize {
     match kind {
         RemarkKind::Narration => 2_000,
@@ -36,7 +36,7 @@ fn bytes_max(kind: RemarkKind) -> usize {
 #[derive(Debug, Default)]
 pub struct Remarks {
     found: Vec<Remark>,
-    /// The assistant's latest words. What follows decides whether they end the turn.
+    /// The assistant's latest text. The next row shows whether it ends the turn.
     narration: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl Remarks {
         }
     }
 
-    /// Adds a tool call: the text before it is about it.
+    /// Adds a tool call: the text before it is about this call.
     pub fn called(&mut self, tool_use_id: &str) {
         self.narrate(tool_use_id);
     }
@@ -100,12 +100,11 @@ impl Remarks {
         self.found.is_empty()
     }
 
-    /// Takes the remarks of the turn, redacted and bounded. `last_message` ends it and is no
-    /// remark.
+    /// Takes the remarks of the turn, redacted and limited in size, without `last_message`.
     pub fn take(&mut self, last_message: &str, policy: Policy) -> Vec<Remark> {
         self.narration = None;
         let mut found = std::mem::take(&mut self.found);
-        // A last message of several blocks is several rows.
+        // A last message with several blocks has several rows.
         let mut last_blocks = found.split_off(found.len().saturating_sub(LAST_BLOCKS_MAX));
         last_blocks.retain(|it| {
             !(it.kind == RemarkKind::Narration
@@ -124,8 +123,8 @@ impl Remarks {
     }
 }
 
-/// Redacts, and shortens to the bounds. Words between tools get what others leave; the latest
-/// first, because they are closest to the result.
+/// Redacts and shortens. Texts between tools get the remaining space, the latest first, because
+/// they are closest to the result.
 fn redact(remarks: &mut Vec<Remark>, policy: Policy) {
     let mut left = BYTES_MAX;
     let (mut words, mut others): (Vec<_>, Vec<_>) =
@@ -146,27 +145,27 @@ fn redact(remarks: &mut Vec<Remark>, policy: Policy) {
 /// How a tool use was refused.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refusal<'a> {
-    /// By the user, with words about what to do instead.
+    /// By the user, with a reason.
     Words(&'a str),
-    /// By the user or a rule, without words.
+    /// By the user or a rule, without a reason.
     Silent,
 }
 
-/// How the client begins the result of a tool use that the user rejected.
+/// The start of the result of a tool use that the user rejected.
 const REJECTED: [&str; 2] = [
     "The user doesn't want to proceed with this tool use.",
     "The user doesn't want to take this action right now.",
 ];
-/// The text before the user's words, in newer and older clients.
+/// The text before the user's reason, in newer and older clients.
 const WORDS: [&str; 2] =
     ["the user said:", "The user provided the following reason for the rejection:"];
-/// The text that newer clients add after the words.
+/// The text that newer clients add after the reason.
 const NOTE: &str = "\n\nNote: The user's next message may contain";
 /// The start of a result that only reports a missing permission.
 const DENIED: [&str; 3] =
     ["Permission to use ", "Permission for this action ", "Claude requested permissions to "];
 
-/// The result of a tool use that the user rejected with these words.
+/// The result of a tool use that the user rejected for this reason.
 pub(crate) fn rejected_with(words: &str) -> String {
     format!("{} To tell you how to proceed, {}\n{words}", REJECTED[0], WORDS[0])
 }
@@ -188,7 +187,7 @@ impl<'a> Refusal<'a> {
     }
 }
 
-/// Fields of an input that say most about it.
+/// Fields of an input that describe it best.
 const SUBJECTS: [&str; 8] =
     ["command", "file_path", "notebook_path", "path", "url", "pattern", "query", "description"];
 
@@ -202,8 +201,7 @@ fn in_short(tool: &str, input: &str) -> String {
     }
 }
 
-/// The summary in a text of the client, without its introduction, its drafts and the notes behind
-/// it.
+/// The summary in a client's text, without introduction, drafts and notes.
 fn summary_in(text: &str) -> &str {
     const NOTES: [&str; 2] = [
         "\n\nIf you need specific details from before compaction",
@@ -274,9 +272,10 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_known_by_the_words_of_the_client() {
-        let rejected = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it \
-            was a file edit, the new_string was NOT written to the file). ";
+    fn a_refusal_is_recognized_by_the_text_of_the_client() {
+        let rejected = "\
+            The user doesn't want to proceed with this tool use. The tool use was rejected (eg. \
+            if it was a file edit, the new_string was NOT written to the file). ";
         let rejection =
             format!("{rejected}To tell you how to proceed, the user said:\nuse main\n\nplease");
         assert_eq!(Refusal::of(&rejection), Some(Refusal::Words("use main\n\nplease")));
@@ -300,9 +299,12 @@ mod tests {
 
     #[test]
     fn a_compaction_is_its_summary_alone() {
-        let row = "This session is being continued from a previous conversation that ran out of context. The \
-            summary below covers it.\n\nSummary:\n1. Fix the cart.\n\nIf you need specific details from before \
-            compaction (like code), read the full transcript at: /x";
+        let row = "\
+            This session is being continued from a previous conversation that ran out of context. \
+            The summary below covers it.\n\n\
+            Summary:\n1. Fix the cart.\n\n\
+            If you need specific details from before compaction (like code), read the full \
+            transcript at: /x";
         assert_eq!(summary_in(row).trim(), "1. Fix the cart.");
         assert_eq!(summary_in("<analysis>a</analysis><summary>b</summary>"), "b");
         assert_eq!(summary_in("plain"), "plain");

@@ -1,4 +1,4 @@
-//! Files that carry a text from one hook of a session to a later one.
+//! Files that pass a text from one hook of a session to a later one.
 
 use std::{
     fs, io,
@@ -40,7 +40,7 @@ impl SessionFile {
         Self { file: data.join(format!("{folder}/{:016x}", session_hash(session))) }
     }
 
-    /// Keeps a text. If that fails, the later hook does without it.
+    /// Stores a text. If that fails, the later hook works without it.
     pub(super) fn keep(&self, text: &str) {
         let dir = self.file.parent().unwrap_or(&self.file);
         let _ = create_private(dir).and_then(|()| fs::write(&self.file, text));
@@ -50,7 +50,7 @@ impl SessionFile {
         fs::read_to_string(&self.file).ok()
     }
 
-    /// The text, once.
+    /// Takes the text and removes the file.
     pub(super) fn take(&self) -> Option<String> {
         let text = self.read()?;
         fs::remove_file(&self.file).ok()?;
@@ -58,7 +58,7 @@ impl SessionFile {
     }
 }
 
-/// Removes files of sessions that did not go on.
+/// Removes files of sessions that did not continue.
 pub fn sweep(data: &Path) -> io::Result<()> {
     [STARTS, ANSWERS, FAILURES].iter().try_for_each(|folder| remove_old(&data.join(folder)))
 }

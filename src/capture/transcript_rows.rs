@@ -11,7 +11,7 @@ use crate::remarks::{Refusal, rejected_with};
 
 type Json<'a> = Option<&'a RawValue>;
 
-/// One line. Any field may have another type in another version of the client.
+/// One line. A field can have another type in another version of the client.
 #[derive(Debug, Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Row<'a> {
@@ -120,7 +120,7 @@ fn blocks(content: Json<'_>) -> Vec<Block<'_>> {
     }
 }
 
-/// The text blocks, one under the other.
+/// The text blocks, joined by line breaks.
 pub fn joined(blocks: &[Block<'_>]) -> String {
     let texts = blocks.iter().filter(|block| block.kind() == "text").map(Block::text);
     texts.collect::<Vec<_>>().join("\n")
@@ -128,7 +128,7 @@ pub fn joined(blocks: &[Block<'_>]) -> String {
 
 impl<'a> Row<'a> {
     pub fn read(line: &'a str) -> Option<Self> {
-        // A list would parse as an object with unnamed fields.
+        // serde would parse a list as a struct with unnamed fields.
         line.trim_start().starts_with('{').then(|| serde_json::from_str(line).ok())?
     }
 
@@ -199,7 +199,7 @@ impl<'a> Row<'a> {
         u64::try_from(time.as_microsecond()).ok()
     }
 
-    /// Its id; for a row without one, its position in the session.
+    /// Its id, or else its position in the session.
     pub fn identity(&self) -> String {
         match text(self.uuid) {
             uuid if uuid.is_empty() => format!("{}/{}", self.session(), text(self.timestamp)),
@@ -227,7 +227,7 @@ impl<'a> Row<'a> {
     }
 
     /// The error of a result. If the user rejects a tool use in an editor or an app, the result is
-    /// nothing but the user's words; they get the form that they have in a terminal.
+    /// only the user's text. It is converted to the form used in a terminal.
     pub fn error_of(&self, result: &Block<'_>) -> String {
         let error = result.words();
         let decision = self.permission_decision.map_or("{}", RawValue::get);
@@ -295,8 +295,8 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The text that the user typed; `None` if the client generated it. A user's command is recorded as
-/// its expansion; a client's own command is not a prompt.
+/// The text that the user typed; `None` if the client generated it. A user's command is recorded
+/// with its expansion; a client's own command is not a prompt.
 pub fn as_typed(text: &str) -> Option<Cow<'_, str>> {
     const NOT_TYPED: [&str; 7] = [
         "<command-name>",
@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_a_rejection_are_known_in_every_form() {
+    fn the_reason_of_a_rejection_is_recognized_in_every_format() {
         let row = |content: &str, source: &str| {
             format!(
                 r#"{{"type":"user","message":{{"role":"user","content":[{{"type":"tool_result","content":"{content}","is_error":true}}]}},"permissionDecision":{{"source":"{source}"}}}}"#
@@ -349,8 +349,9 @@ mod tests {
 
     #[test]
     fn slash_commands_are_kept_as_typed_and_client_messages_are_not_prompts() {
-        let greet = "<command-message>greet</command-message>\n<command-name>/greet</command-name>\n\
-                     <command-args>Bob</command-args>";
+        let greet = "\
+            <command-message>greet</command-message>\n<command-name>/greet</command-name>\n\
+            <command-args>Bob</command-args>";
         assert_eq!(as_typed(greet).as_deref(), Some("/greet Bob"));
         assert_eq!(as_typed("<command-name>/clear</command-name>"), None);
         assert_eq!(as_typed("[Request interrupted by user]"), None);

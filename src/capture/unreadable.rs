@@ -5,8 +5,8 @@ use claude_mem_privacy::{Policy, redact_bytes, redact_text};
 
 use crate::{input::Input, payload::Malformed};
 
-/// A payload as text. The last word of a truncated one is left out: it may be the first half of a
-/// secret, which no rule would recognize.
+/// A payload as redacted text. The last word of a truncated one is dropped: it may be the first
+/// half of a secret, which no rule would recognize.
 pub(crate) fn unreadable(
     hook: &str,
     malformed: &Malformed,

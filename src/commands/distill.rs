@@ -58,7 +58,8 @@ fn embed_without_worker(app: &mut App) {
         Ok(Some(done)) if done.counts.missing > 0 && !done.is_claimed => {
             let missing = count(done.counts.missing, "memory");
             app.output.say(format_args!(
-                "note: search uses words only for {missing} without a vector; the worker or `claude-mem index` makes them"
+                "note: search uses words only for {missing} without a vector; the worker or \
+                 `claude-mem index` makes them"
             ));
         }
         Ok(_) => {}
@@ -81,7 +82,8 @@ pub(crate) fn report(app: &mut App, distilled: &Distilled, is_json: bool) -> Res
             .remedy("retry with `claude-mem retry`")),
         Some(stopped @ Stopped::Cap(_)) => {
             app.output.say(format_args!(
-                "{}; the rest stays pending until tomorrow (CLAUDE_MEM_DAILY_TOKENS_MAX, CLAUDE_MEM_DAILY_COST_MAX)",
+                "{}; the rest stays pending until tomorrow (CLAUDE_MEM_DAILY_TOKENS_MAX, \
+                 CLAUDE_MEM_DAILY_COST_MAX)",
                 stopped.message()
             ));
             Ok(())

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_editor_shows_is_read_back() {
+    fn the_text_of_the_editor_is_parsed() {
         let texts = ["one\n\ntwo\n- three", "Type: no type\n\nx", ""];
         for text in texts {
             let memory =

@@ -125,8 +125,8 @@ impl Forget {
         };
         if condition == Condition::default() {
             return Err(Failure::usage("nothing was selected to forget").remedy(
-                "pass IDs, as in `claude-mem forget 12 S3`, or select with `--session`, `--project`, `--since`, \
-                 `--until`, `--file` or `--text`",
+                "pass IDs, as in `claude-mem forget 12 S3`, or select with `--session`, \
+                 `--project`, `--since`, `--until`, `--file` or `--text`",
             ));
         }
         Ok(condition)
@@ -172,7 +172,8 @@ fn nothing(projects: &BTreeSet<String>) -> Failure {
     let failure = Failure::new("no memories match").meaning("nothing was forgotten");
     match projects.first() {
         Some(key) => failure.remedy(format!(
-            "the text is in the name, the folder or a branch of a project: to forget all of that, use `claude-mem forget --project {key}`"
+            "the text is in the name, the folder or a branch of a project: to forget all of that, \
+             use `claude-mem forget --project {key}`"
         )),
         None => failure,
     }

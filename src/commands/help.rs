@@ -34,7 +34,8 @@ pub(super) fn command() -> Command {
     let [usage, examples, options] =
         ["Usage:", "Examples:", "Options:"].map(|text| title(&command, text));
     command.help_template(format!(
-        "{{about}}\n\n{usage} claude-mem [COMMAND]\n\n{commands}{examples}\n{EXAMPLES}\n{options}\n{{options}}\n"
+        "{{about}}\n\n{usage} claude-mem [COMMAND]\n\n{commands}{examples}\n{EXAMPLES}\n\
+         {options}\n{{options}}\n"
     ))
 }
 

@@ -180,7 +180,8 @@ impl ImportResult {
                 };
                 app.output.say(format_args!(
                     "pending: {} in {}{cost}\n\
-                     distill them now with `claude-mem distill`, or let the worker do it within the daily caps",
+                     distill them now with `claude-mem distill`, or let the worker do it within \
+                     the daily caps",
                     count(estimate.events, "event"),
                     count(estimate.requests, "request"),
                 ));

@@ -23,11 +23,11 @@ pub(super) struct MemoryRow {
     pub(super) label: String,
     pub(super) colour: &'static str,
     pub(super) title: String,
-    /// An excerpt, if it says more than the title.
+    /// An excerpt, if it adds to the title.
     pub(super) snippet: String,
 }
 
-/// With less room than this next to the other columns, titles get a line of their own.
+/// With less space than this next to the other columns, titles get a separate line.
 const TITLE_COLUMNS_MIN: usize = 60;
 
 /// The lines of each row for a terminal of this width. `mark` highlights parts of titles and

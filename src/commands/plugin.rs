@@ -77,7 +77,8 @@ impl Plugin {
         // The client reads a relative path without `./` as the name of a repository.
         let dir = std::path::absolute(&self.dir).unwrap_or(self.dir);
         app.output.say(format_args!(
-            "The plugin is in {dir}. Install it with\n  claude plugin marketplace add \"{quoted}\"\n  \
+            "The plugin is in {dir}. Install it with\n  \
+             claude plugin marketplace add \"{quoted}\"\n  \
              claude plugin install {PLUGIN}@{MARKETPLACE}",
             dir = dir.display(),
             quoted = quoted_for_shell(&dir.to_string_lossy()),

@@ -16,7 +16,7 @@ use claude_mem_memory::{
 /// List, rename or merge projects
 ///
 /// Without a command it lists all projects, the one used last first. Name a project by its name,
-/// key or folder. A merge holds on all your machines and for later sessions, and can be undone.
+/// key or folder. A merge applies on all your machines and to later sessions, and can be undone.
 #[derive(Debug, Args)]
 pub(crate) struct Projects {
     #[command(subcommand)]

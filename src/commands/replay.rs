@@ -320,8 +320,8 @@ fn outcome(generation: u32, is_shadow: bool) -> String {
              then switch to it with `claude-mem replay --adopt {generation}`"
         ),
         false => format!(
-            "generation {generation} is now current, and its prompt is used for new events; see what \
-             changed with `claude-mem diff {generation}`"
+            "generation {generation} is now current, and its prompt is used for new events; see \
+             what changed with `claude-mem diff {generation}`"
         ),
     }
 }

@@ -83,7 +83,10 @@ impl Restore {
             true => None,
             false => Some(fold(app, &paths).map_err(|failure| {
                 failure
-                    .meaning("the log is restored, every byte checked; only the database is not built yet")
+                    .meaning(
+                        "the log is restored, every byte checked; only the database is not \
+                         built yet",
+                    )
                     .remedy("fix the cause, then build it with `claude-mem replay`")
             })?),
         };
@@ -155,9 +158,14 @@ fn refuse_if_used(paths: &Paths) -> Result<(), Failure> {
     };
     match [paths.log(), paths.memory()].into_iter().find(|path| is_used(path.clone())) {
         None => Ok(()),
-        Some(path) => Err(Failure::new(format!("a data directory with a log exists: {}", path.display()))
-            .meaning("nothing was changed")
-            .remedy("restore to another place with `--into DIR`, or move it away first; to add another machine's memories, use `claude-mem pull`")),
+        Some(path) => {
+            Err(Failure::new(format!("a data directory with a log exists: {}", path.display()))
+                .meaning("nothing was changed")
+                .remedy(
+                    "restore to another place with `--into DIR`, or move it away first; to add \
+                     another machine's memories, use `claude-mem pull`",
+                ))
+        }
     }
 }
 

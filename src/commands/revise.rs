@@ -45,7 +45,7 @@ pub(crate) struct Wrong {
     /// Why it is wrong
     #[arg(long, value_name = "TEXT", conflicts_with = "undo")]
     because: Option<String>,
-    /// Take the mark back; also undoes `supersede`
+    /// Remove the mark; also undoes `supersede`
     #[arg(long)]
     undo: bool,
     /// Print one JSON object
@@ -59,10 +59,10 @@ pub(crate) struct Wrong {
 /// --undo`.
 #[derive(Debug, Args)]
 pub(crate) struct Supersede {
-    /// The observation that no longer holds
+    /// The outdated observation
     #[arg(value_name = "OLD")]
     old: MemoryId,
-    /// The observation that holds now
+    /// The observation that replaces it
     #[arg(value_name = "NEW")]
     new: MemoryId,
     /// Print one JSON object

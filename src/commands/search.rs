@@ -137,7 +137,8 @@ impl Search {
                 "note: searched by words alone; `claude-mem index` prepares the search by meaning",
             ),
             Ranking::WordsWithoutEndpoint => app.output.say(
-                "note: searched by words alone, because the embedding endpoint failed; `claude-mem doctor` says why",
+                "note: searched by words alone, because the embedding endpoint failed; \
+                 `claude-mem doctor` says why",
             ),
             _ => {}
         }

@@ -6,7 +6,7 @@ use claude_mem_core::os;
 
 use super::ship::runtime;
 
-/// At a signal to end, calls `cleanup` and ends the process, from a thread of its own.
+/// On a termination signal, calls `cleanup` and ends the process, from a separate thread.
 pub(super) fn on_signal(cleanup: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let runtime = runtime().map_err(|failure| io::Error::other(failure.in_one_line()))?;
     let termination = {

@@ -37,7 +37,7 @@ pub(crate) const NAME: &str = claude_mem_install::STATUS_LINE;
 #[derive(Debug, Args)]
 pub(crate) struct Statusline {}
 
-/// What Claude Code sends, as far as it matters here.
+/// The fields of Claude Code's input that are used here.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Input<'a> {
@@ -56,7 +56,7 @@ struct Workspace<'a> {
     project_dir: Cow<'a, str>,
 }
 
-/// Prints the line. Whatever happens, the exit code is 0 and stderr stays empty.
+/// Prints the line. In any case, the exit code is 0 and stderr stays empty.
 pub(crate) fn run() -> u8 {
     panic::set_hook(Box::new(|_| {
         print("");
@@ -67,7 +67,7 @@ pub(crate) fn run() -> u8 {
 }
 
 fn print(line: &str) {
-    // If stdout is closed, there is no one left to report it to.
+    // If stdout is closed, the error cannot be reported.
     let _ = io::stdout().write_all(format!("{line}\n").as_bytes());
 }
 

@@ -67,8 +67,7 @@ const STYLE_START: char = '\u{fdd0}';
 const STYLE_END: char = '\u{fdd1}';
 
 /// Data goes to stdout, messages to stderr. Control and invisible characters are removed here; JSON
-/// escapes them. Lines are wrapped to the terminal's width; without a terminal they stay as they
-/// are.
+/// escapes them. Lines are wrapped to the terminal's width; without a terminal they stay unchanged.
 #[derive(Debug)]
 pub struct Output {
     /// Marks our own colours until they are printed, to distinguish them from escape sequences in

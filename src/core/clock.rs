@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fixed_clock_stands_still_and_an_invalid_one_runs() {
+    fn a_fixed_clock_stands_still_and_an_invalid_setting_is_ignored() {
         let moment = "2026-03-01T12:00:00Z";
         let clock = Clock::new(&Environment::fixed(&[("CLAUDE_MEM_NOW", moment)]));
         assert_eq!(clock.now().to_string(), moment);

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn one_message_is_one_line_whatever_is_in_it() {
+    fn one_message_is_always_one_line() {
         let data = tempfile::tempdir().unwrap();
         record(data.path(), Level::Warn, "first\nsecond\x1b[2J");
         record(data.path(), Level::Error, "x".repeat(100_000));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_file_makes_room_and_the_oldest_goes() {
+    fn a_full_file_is_rotated_and_the_oldest_deleted() {
         let data = tempfile::tempdir().unwrap();
         let logs = data.path().join("logs");
         record(data.path(), Level::Warn, "begin");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_cannot_be_written_is_no_error() {
+    fn an_unwritable_log_is_ignored() {
         let data = tempfile::tempdir().unwrap();
         fs::write(data.path().join("logs"), "a file where the directory should be").unwrap();
         record(data.path(), Level::Error, "lost");

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_belong_to_one_project_is_not_passed_on() {
+    fn variables_that_may_belong_to_a_project_are_not_passed_on() {
         let kept =
             [("HOME", "/home/ada"), ("PATH", "/bin"), ("LC_ALL", "C"), ("XDG_RUNTIME_DIR", "/r")];
         let dropped = [

@@ -9,7 +9,7 @@ use crate::{
     wrap::wrap_hanging,
 };
 
-/// An error of a command. Libraries say what happened; the advice is added here, because only the
+/// An error of a command. Libraries describe the error; the advice is added here, because only the
 /// binary knows its commands.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_says_what_happened_what_it_means_and_what_to_do() {
+    fn a_failure_renders_what_meaning_and_remedy() {
         let failure =
             Failure::new("the disk is full").meaning("nothing was lost").remedy("free disk space");
         assert_eq!(

@@ -1,5 +1,5 @@
-//! What every part of claude-mem needs: paths, environment, clock, settings, failures, diagnostics,
-//! and the operating system. Nothing above this crate reads the environment.
+//! The basis of all other crates: paths, environment, clock, settings, failures, diagnostics, and
+//! the operating system. Nothing above this crate reads the environment.
 
 pub mod app;
 pub mod clock;

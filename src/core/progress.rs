@@ -1,8 +1,8 @@
 //! Progress of long work: a bar on a terminal, with percent, rate and remaining time.
 //!
 //! Work that ends within half a second shows nothing. Reporting only stores numbers: one thread
-//! draws, so that a million reports write no more than a few hundred, and the bar moves while the
-//! work itself reports nothing.
+//! draws, so that a million reports cause only a few hundred redraws, and the bar moves even
+//! between reports.
 
 use std::{
     fmt,
@@ -27,7 +27,9 @@ use crate::safe_text::clean;
 
 const ITEMS: &str =
     "{spinner} {prefix} {bar:12} {percent:>3}%  {human_pos}/{human_len}{rate}{left} {wide_msg}";
-const BYTES: &str = "{spinner} {prefix} {bar:12} {percent:>3}%  {decimal_bytes}/{decimal_total_bytes}{rate}{left} {wide_msg}";
+const BYTES: &str = "\
+    {spinner} {prefix} {bar:12} {percent:>3}%  {decimal_bytes}/{decimal_total_bytes}{rate}{left} \
+    {wide_msg}";
 const UNKNOWN: &str = "{spinner} {prefix} {elapsed} {wide_msg}";
 /// Shorter work shows nothing.
 const DELAY: Duration = Duration::from_millis(500);
@@ -54,7 +56,7 @@ struct Task {
     name: String,
     unit: Unit,
     started: Instant,
-    /// Until something is printed: the output itself shows that work goes on.
+    /// Shown until something is printed: the output itself then shows progress.
     is_until_output: bool,
     done: AtomicU64,
     total: AtomicU64,
@@ -228,8 +230,8 @@ impl Task {
     }
 }
 
-/// Steps or bytes per second since the start. The bar's own estimate begins when it is first drawn,
-/// with everything that was done until then.
+/// Steps or bytes per second since the start. The bar's own estimate would start when it is first
+/// drawn, and include all earlier work.
 fn rate(state: &ProgressState) -> f64 {
     let elapsed = state.elapsed().as_secs_f64();
     if elapsed > 0.0 { state.pos() as f64 / elapsed } else { 0.0 }

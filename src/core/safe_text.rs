@@ -1,14 +1,14 @@
 //! Removes characters that control a terminal or that a reader cannot see.
 //!
-//! Recorded text is written by strangers: a tool's output, a file name, another machine's host
+//! Recorded text comes from untrusted sources: a tool's output, a file name, another machine's host
 //! name. An escape sequence in it can rewrite the screen or the clipboard; a bidirectional override
-//! shows other code than is there; tag characters (U+E0000 and above) carry instructions that only
-//! a model reads. The log keeps all of it, because it is what happened. It is cleaned where it
-//! leaves: [`Output`](crate::app::Output) for terminals, the context page, MCP answers, and
-//! requests to a model. JSON for programs is escaped instead, so that nothing is lost.
+//! displays different code than the actual one; tag characters (U+E0000 and above) contain
+//! instructions that only a model reads. The log keeps the original text. It is cleaned on output:
+//! [`Output`](crate::app::Output) for terminals, the context page, MCP responses, and requests to a
+//! model. JSON for programs is escaped instead, so that nothing is lost.
 //!
-//! What this costs: emoji joined by U+200D are shown as their parts, and scripts that use U+200C or
-//! U+200D to shape letters (Persian, several Indic scripts) are shown without that shaping.
+//! The cost: emoji joined by U+200D are shown as their parts, and scripts that use U+200C or U+200D
+//! to shape letters (Persian, several Indic scripts) are shown without that shaping.
 
 use std::{
     borrow::Cow,
@@ -83,8 +83,8 @@ impl Formatter for Escaping {
         write_escaped(out, fragment)
     }
 
-    /// JSON that is written as it came. Only in a string can it hold unsafe characters, but for a
-    /// carriage return, which is white space.
+    /// Raw JSON. It can contain unsafe characters only in strings, except for a carriage return,
+    /// which is white space.
     fn write_raw_fragment<W: ?Sized + Write>(
         &mut self,
         out: &mut W,
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_acts_on_a_terminal_or_hides_is_removed() {
+    fn terminal_controls_and_invisible_characters_are_removed() {
         let cases = [
             ("a\x1b]0;title\x07b", "a]0;titleb"),
             ("a\u{9b}2Jb\x7f", "a2Jb"),

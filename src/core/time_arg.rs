@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_mean_what_people_expect_where_they_are() {
+    fn times_are_resolved_in_the_local_time_zone() {
         let cases = [
             ("2026-03-01", "2026-02-28T23:00:00Z"),
             ("2026-03-01 14:30", "2026-03-01T13:30:00Z"),
@@ -194,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn as_an_end_a_day_counts_whole() {
+    fn a_day_as_an_end_is_included() {
         assert_eq!(resolve("2026-03-01", 1), "2026-03-01T23:00:00Z");
         assert_eq!(resolve("today", 1), "2026-03-29T22:00:00Z");
         assert_eq!(resolve("12h", 1), resolve("12h", 0));
     }
 
     #[test]
-    fn nonsense_is_refused_and_the_far_past_is_not() {
+    fn invalid_times_are_rejected_and_the_far_past_is_not() {
         for text in ["", "soon", "2026-13-01", "3", "d", "2026", "--"] {
             assert_eq!(text.parse::<When>(), Err(InvalidTime), "{text}");
         }

@@ -21,12 +21,12 @@ use crate::os::{self, CreateOptionsExt as _, OpenOptionsExt as _};
 
 /// No configuration is larger. Some clients keep past prompts in theirs.
 const READ_BYTES_MAX: u64 = 256 << 20;
-/// As many links as Linux follows.
+/// The same limit as in Linux.
 const LINKS_MAX: usize = 40;
 /// More leftovers than this in one directory are not an accident.
 const DRAFTS_MAX: u32 = 1000;
 
-/// Who may read a file that was not there before. A file that was there keeps its mode.
+/// Who may read a new file. An existing file keeps its mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readers {
     /// Its owner.
@@ -110,7 +110,7 @@ impl UserFile {
             Err(error) => return Err(error),
         };
         let Some(target) = follow(path)? else {
-            // `/dev/stdout` and its kind: the file is open already, perhaps for appending.
+            // `/dev/stdout` and similar: the file is already open, possibly for appending.
             return Ok(in_place(OpenOptions::new().append(true).open(path)?));
         };
         match &existing {
@@ -167,8 +167,8 @@ impl Drop for UserFile {
     }
 }
 
-/// The path behind all symbolic links of the last component, whether or not something is there.
-/// `None` for a link to an open file of a process, which has no path.
+/// The path behind all symbolic links of the last component, which need not exist. `None` for a
+/// link to an open file of a process, which has no path.
 fn follow(path: &Path) -> io::Result<Option<PathBuf>> {
     let mut path = path.to_path_buf();
     for _ in 0..LINKS_MAX {
@@ -193,7 +193,7 @@ fn dir_of(path: &Path) -> &Path {
     }
 }
 
-/// A new file, opened exclusively, so that no link can stand under its name.
+/// A new file, opened exclusively, so that a link under its name is not followed.
 fn create_draft(dir: &Path) -> io::Result<(File, PathBuf)> {
     let mut number = 0;
     loop {
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn new_files_are_for_those_they_are_meant_for() {
+    fn new_files_have_the_requested_mode() {
         let dir = tempfile::tempdir().unwrap();
         for (readers, expected) in
             [(Readers::Owner, 0o600), (Readers::Everyone, 0o644), (Readers::EveryoneRuns, 0o755)]
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_only_file_is_refused_whoever_asks() {
+    fn a_read_only_file_is_rejected_even_for_root() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("settings.json");
         fs::write(&file, "old").unwrap();

@@ -6,9 +6,9 @@
 
 use unicode_width::UnicodeWidthChar;
 
-/// Our colours: an escape sequence, or the marks that stand for one until it is printed.
+/// Our colours: an escape sequence, or its placeholder until it is printed.
 const STYLES: [(char, char); 2] = [('\x1b', 'm'), ('\u{fdd0}', '\u{fdd1}')];
-/// At most: where a tab ends depends on where it starts.
+/// Maximum width of a tab: the actual one depends on its position.
 const TAB_COLUMNS: usize = 8;
 
 /// The columns that a line takes on a terminal. Colours take none.
@@ -57,7 +57,7 @@ fn wrap_line(line: &str, columns: usize, indent: usize) -> String {
     if width(line) <= columns {
         return line.into();
     }
-    // On a narrow terminal a deep indent leaves no room for words.
+    // On a narrow terminal, a deep indent would leave no space for words.
     let indent = if indent > columns / 2 { 2 } else { indent };
     let mut wrapped = String::with_capacity(line.len() + line.len() / 8);
     let (mut taken, mut has_word, mut spaces) = (0, false, 0);
@@ -67,7 +67,7 @@ fn wrap_line(line: &str, columns: usize, indent: usize) -> String {
             spaces += 1;
             continue;
         }
-        // A break right after a bullet gains nothing.
+        // A break directly after a bullet gains nothing.
         if taken + spaces > indent && has_word && taken + spaces + word_columns > columns {
             wrapped.push('\n');
             // A long word may fit if it starts further left.

@@ -1,4 +1,4 @@
-//! Admission control for requests: the provider's circuit breaker, the daily caps, and the longest
+//! Admission control for requests: the provider's circuit breaker, the daily caps, and the maximum
 //! wait of a run.
 
 use std::{
@@ -15,7 +15,7 @@ use crate::providers::{
 };
 use crate::spend::Today;
 
-/// Polling interval while another request probes the provider or holds the rest of the cap.
+/// Polling interval while another request probes the provider or has reserved the rest of the cap.
 const PROBE_PAUSE: Duration = Duration::from_millis(20);
 
 /// Polling interval after a cap is reached: the user may raise it, and a new day starts at
@@ -65,10 +65,10 @@ pub(crate) struct Admission {
 struct State {
     circuit: Circuit,
     today: Today,
-    /// What the requests in flight may cost.
+    /// Maximum cost of the requests in flight.
     reserved: Spent,
     in_flight: usize,
-    /// What the request that did not fit under the cap may cost.
+    /// Maximum cost of the request that did not fit under the cap.
     over_cap: Option<Spent>,
     stopped: Option<Stopped>,
     last_refusal: Option<Stopped>,
@@ -83,8 +83,8 @@ pub(crate) struct Permit {
 }
 
 impl State {
-    /// What the next request may cost: at least as much as the largest request of the day. A client
-    /// that is a provider sends more than we give it.
+    /// The maximum cost of the next request: at least that of the largest request of the day,
+    /// because Claude Code as a provider sends more than we pass to it.
     fn next(&self, at_most: &Spent) -> Spent {
         let Some(largest) = self.today.largest else { return *at_most };
         let is_larger = largest.tokens() > at_most.tokens();
@@ -157,8 +157,8 @@ impl Admission {
         }
     }
 
-    /// Time to wait for room under the caps, if requests in flight may leave some. Until the first
-    /// response of the day shows what a request costs, requests are sent one at a time.
+    /// Time to wait until requests in flight free a part of the cap. Until the first response of
+    /// the day shows the cost of a request, requests are sent one at a time.
     fn cap_wait(&self, state: &mut State, next: &Spent) -> Result<Option<Duration>, Stopped> {
         let Some(caps) = self.caps else { return Ok(None) };
         let mut claimed = state.today.spent;

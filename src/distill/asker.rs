@@ -172,7 +172,7 @@ pub(crate) fn adopt_instructions(app: &App, instructions: Option<&str>) -> Resul
 /// The memories of a session before the turn that is distilled.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EarlierMemories<'a> {
-    /// In short, for a model.
+    /// As text, for a model.
     pub digest: Option<&'a str>,
     /// As data, for the rules.
     pub rows: &'a [EarlierRow<'a>],
@@ -212,7 +212,7 @@ impl Responder {
             }
         };
         let session = &input.envelope.session;
-        // A failed request ends the conversation: it is kept again only after a response.
+        // A failed request ends the conversation. It is stored again only after a response.
         let resume = conversations.take(session, input.number);
         let request = prompt_set.request(input, earlier.digest, resume.as_deref());
         let request = Request { cancel: cancel.clone(), ..request };

@@ -1,9 +1,9 @@
 //! Groups pending events into requests.
 //!
-//! Pure: rows and the time come in, batches go out. Tool uses are collected per turn until the
-//! assistant stops, so that one request yields observations and summary. For a model, a large turn
-//! is split, and a turn that does not end is sent without its end once it is old enough. The
-//! built-in rules have no context window and no price: they get turns whole.
+//! Pure: rows and the time in, batches out. Tool uses are collected per turn until the assistant
+//! stops, so that one request yields observations and summary. For a model, a large turn is split,
+//! and a turn that does not end is sent without its end once it is old enough. The built-in rules
+//! have no context window and no price, so they get complete turns.
 
 use claude_mem_events::Seq;
 
@@ -55,8 +55,8 @@ pub struct Limits {
     /// Age at which an unfinished turn is sent, for long turns and for sessions that died. `None`
     /// sends at once.
     pub age_max_us: Option<u64>,
-    /// A turn is judged as a whole: its age counts from its last event, and what is taken without
-    /// a stop counts as over.
+    /// A turn is sent as a whole: its age counts from its last event, and a turn without a stop
+    /// counts as over when it is sent.
     pub is_whole: bool,
 }
 
@@ -77,8 +77,8 @@ impl Default for Limits {
 const MINUTE_US: u64 = 60 * 1_000_000;
 
 impl Limits {
-    /// For the built-in rules. The bounds are on memory alone: no turn of the sessions we examined
-    /// has a tenth of this. A turn without an event for two hours was abandoned, or waits for a
+    /// For the built-in rules. The limits only bound memory: no turn of the sessions we examined
+    /// reaches a tenth of them. A turn without an event for two hours was abandoned, or waits for a
     /// user who is away.
     pub(crate) fn whole_turns() -> Self {
         Self {
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rules_get_a_turn_whole_when_it_is_over_or_abandoned() {
+    fn the_rules_get_complete_or_abandoned_turns() {
         let whole = Limits::whole_turns();
         let many = "t".repeat(200);
         let all: Vec<String> = (1..=200).map(|n: u8| n.to_string()).collect();
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_set_back_makes_nothing_old() {
+    fn a_turn_is_not_old_after_the_clock_is_set_back() {
         assert_eq!(gathered("ttt", at(0), Limits::default()), "");
     }
 

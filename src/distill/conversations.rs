@@ -6,7 +6,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// The worker may run for months. A request without a conversation only starts a new one.
+/// Limits memory, because the worker can run for months. A request without a conversation only
+/// starts a new one.
 const CONVERSATIONS_MAX: usize = 256;
 
 /// Agent session ids by content session id. Conversations of an earlier process are never resumed.
@@ -39,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_conversation_is_given_out_once() {
+    fn a_conversation_can_be_taken_once() {
         let all = Conversations::default();
         all.keep("session", "agent");
         assert_eq!(all.take("session", 2).as_deref(), Some("agent"));
@@ -57,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn their_number_is_bounded_and_the_latest_is_kept() {
+    fn the_number_of_conversations_is_limited() {
         let all = Conversations::default();
         for number in 0..10 * CONVERSATIONS_MAX {
             all.keep(&number.to_string(), "agent");

@@ -316,7 +316,7 @@ impl DistillLoop {
     }
 
     /// Loads provider and prompts if they have changed. Returns false if requests in progress must
-    /// end first, because they hold a part of the daily cap.
+    /// end first, because they have reserved a part of the daily cap.
     fn refresh(&mut self, app: &App, store: &Store) -> Result<bool, Failure> {
         let failures_since_us = self.options.failures_since_us;
         let fingerprint = fingerprint(&app.paths.data);
@@ -367,7 +367,7 @@ impl DistillLoop {
     }
 
     /// Starts no more requests, and waits for those in progress, up to `time_max`. The next process
-    /// repeats what has no response by then.
+    /// repeats requests without a response.
     pub fn end(mut self, time_max: Duration) {
         if let Some(parts) = &self.parts {
             parts.admission.stop(Stopped::Broken("the worker is stopping".into()));
@@ -387,7 +387,7 @@ fn is_out(parts: &Parts, store: &Store) -> Result<bool, Failure> {
     Ok(outages.iter().any(|outage| outage.provider == parts.prompt_set.provider))
 }
 
-/// Events that need a request. The end of a subagent alone does not.
+/// Events that need a request. The end of a subagent alone needs none.
 fn events_to_distill(turns: &[PendingTurn]) -> impl Iterator<Item = &PendingEvent> {
     turns
         .iter()

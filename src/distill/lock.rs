@@ -47,7 +47,7 @@ mod tests {
     use std::sync::mpsc;
 
     #[test]
-    fn the_second_waits_for_the_first() {
+    fn a_second_process_waits_for_the_lock() {
         let data = tempfile::tempdir().unwrap();
         let first = DistillLock::take(data.path(), || panic!("the lock is free")).unwrap();
         assert!(DistillLock::try_take(data.path()).unwrap().is_none());

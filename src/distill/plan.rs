@@ -8,7 +8,8 @@ use claude_mem_projections::{
 
 use crate::batches::{self, Batch, Limits, SessionState, Source, SourceKind};
 
-/// Earlier memories of a session that a request may refer to. A recap sent to a model holds fewer.
+/// Maximum number of earlier memories of a session that a request can refer to. The recap for a
+/// model has fewer.
 const RECAP_ENTRIES_MAX: u32 = 400;
 
 /// Sessions that can be distilled concurrently.
@@ -34,7 +35,7 @@ pub struct PlannedRequest {
     pub batch: Batch,
     /// Prompts of the turn.
     pub prompts: Vec<Seq>,
-    /// Last stop of the turn before: its message is what a short prompt answers.
+    /// Last stop of the previous turn: a short prompt answers its message.
     pub previous_stop: Option<Seq>,
     /// Another request covers the beginning of the turn.
     pub is_continued: bool,
@@ -91,8 +92,8 @@ impl Plan {
     }
 }
 
-/// Marks the requests whose turn an earlier request has begun, in this run or before it. A
-/// reprocessing begins every turn anew.
+/// Marks requests whose turn was started by an earlier request, in this run or before it. A
+/// reprocessing restarts every turn.
 fn mark_continued(
     store: &Store,
     session: i64,

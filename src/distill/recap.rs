@@ -7,7 +7,7 @@ use claude_mem_projections::{RecapEntry, names_observation, xml::Reply};
 pub struct EarlierRow<'a> {
     /// Its type: `bugfix`.
     pub kind: &'a str,
-    /// In full; of a row without a title its narrative.
+    /// In full; the narrative if the observation has no title.
     pub title: &'a str,
     pub narrative: &'a str,
     pub facts: &'a [String],
@@ -21,8 +21,8 @@ const DIGEST_BYTES_MAX: usize = 2_400;
 /// The kind of a summary in a recap.
 const SUMMARY: &str = "summary";
 
-/// Adds the memories of a response to the recap, and removes those that it corrects: the same ones
-/// as the database, so that it does not matter which process distills the next turn.
+/// Adds the memories of a response to the recap, and removes those that it corrects. Matches the
+/// rows in the database, so that any process can distill the next turn.
 pub(crate) fn extend(recap: &mut Vec<RecapEntry>, reply: &Reply, at_us: u64) {
     let replaced = reply.observations.iter().flat_map(|observation| &observation.corrects);
     for title in replaced.chain(&reply.corrects) {
@@ -67,7 +67,7 @@ pub(crate) fn before(recap: &[RecapEntry], before_us: u64) -> Vec<&RecapEntry> {
     earlier
 }
 
-/// The observations among earlier memories, for a provider that reads the turn itself.
+/// The observations among earlier memories, for the rules provider.
 pub(crate) fn rows<'a>(earlier: &[&'a RecapEntry]) -> Vec<EarlierRow<'a>> {
     let row = |entry: &&'a RecapEntry| EarlierRow {
         kind: &entry.kind,
@@ -95,7 +95,7 @@ pub(crate) fn digest(earlier: &[&RecapEntry]) -> Option<String> {
     (!kept.is_empty()).then(|| kept.join("\n"))
 }
 
-/// A recap names its subjects; it does not repeat them.
+/// One line identifies a memory; it does not repeat it.
 const LINE_CHARS_MAX: usize = 200;
 
 /// Joins a text into one line and truncates it.
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_response_corrects_is_recapped_no_longer() {
+    fn corrected_memories_are_removed_from_the_recap() {
         let kinds = ["bugfix".to_owned()];
         let mut recap = vec![entry(1, "a"), entry(3, "a"), entry(2, "a"), entry(2, "b")];
         let text = "<observation><title>not a</title><corrects>A</corrects></observation>

@@ -219,8 +219,8 @@ impl<'a> DistillRun<'a> {
     }
 
     /// Parses a response. Prose alone is a failed attempt: it may be a refusal, a second attempt
-    /// mostly succeeds, and a parked request is visible and can be retried. But a response that can
-    /// be parsed is final, so a forgotten summary of a turn that did something is added.
+    /// usually succeeds, and a parked request is visible and can be retried. A response that can be
+    /// parsed is final, so a missing summary of a turn with changes is added.
     fn read(
         &self,
         mut response: Response,
@@ -303,7 +303,7 @@ impl<'a> DistillRun<'a> {
         envelope: &Envelope,
         event: impl Into<Event>,
     ) -> Result<(), claude_mem_log::Error> {
-        // What was checked out belongs to the turn, not to the moment of the response.
+        // The branch and commit belong to the turn, not to the time of the response.
         let (branch, commit) = (String::new(), String::new());
         let mut envelope = Envelope { branch, commit, ..envelope.clone() };
         let mut event = event.into();

@@ -23,7 +23,7 @@ pub struct DistillStatus {
     pub outages: Vec<ProviderOutage>,
     /// Events distilled by the rules that a model could distill better, if there is a model.
     pub by_rules: Option<Redo>,
-    /// Whether another provider takes over from a failing one. One that the user chose has no
+    /// Whether another provider replaces a failing one. A provider that the user chose has no
     /// substitute.
     #[serde(skip)]
     is_auto: bool,
@@ -154,7 +154,7 @@ impl Redo {
     }
 }
 
-/// Events distilled by the rules, if a model has responded since or will once it is repaired.
+/// Events distilled by the rules, if a model has responded since, or will respond after its outage.
 fn redo(
     store: &Store,
     settings: &Settings,

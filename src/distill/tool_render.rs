@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::escape::{elided, without_ansi};
 
-/// A tool use, as it is rendered.
+/// A tool use to render.
 #[derive(Debug, Clone, Default)]
 pub struct ToolView<'a> {
     /// As the assistant calls it.
@@ -35,17 +35,17 @@ pub(super) struct ToolText {
     pub(super) output: String,
 }
 
-/// A sample is enough for files that were only read or listed: anyone can read them again.
+/// Files that were only read or listed are shortened to a sample, because they can be read again.
 const SAMPLE_BYTES: usize = 400;
 
-/// Of a command that succeeded, start and end are enough; of a new file, its beginning.
+/// A successful command keeps its start and end; a new file its start.
 const ORDINARY_BYTES: usize = 2_400;
 
-/// A subagent's report is a result, not material: it is shown like an answer.
+/// A subagent's report is a result, so it gets this many times the space of other parts.
 pub(super) const REPORT_PARTS: usize = 3;
 
-/// Renders one tool use. `input` and `output` are JSON; anything else is text. Each part keeps to
-/// about `bytes_max`, a report to three times as much.
+/// Renders one tool use. `input` and `output` are JSON or plain text. Each part is limited to about
+/// `bytes_max`, a report to three times as much.
 pub(super) fn render(view: &ToolView<'_>, bytes_max: usize) -> ToolText {
     let input = parsed(view.input);
     let output = parsed(view.output);
@@ -79,7 +79,7 @@ pub(super) fn render(view: &ToolView<'_>, bytes_max: usize) -> ToolText {
     }
 }
 
-/// The questions of a form with their options, and what the user answered.
+/// The questions of a form with their options, and the user's answers.
 fn form(input: &Value, output: &Value) -> ToolText {
     let mut asked = Vec::new();
     for question in input["questions"].as_array().into_iter().flatten() {
@@ -113,7 +113,7 @@ fn parsed(json: &str) -> Value {
     serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.to_owned()))
 }
 
-/// The command and its output. A failure is text that starts with the exit code.
+/// The command and its output. The output of a failure is text that starts with the exit code.
 fn bash(input: &Value, output: &Value) -> ToolText {
     let command = format!("$ {}", text_at(input, "command").unwrap_or_default());
     let Value::Object(fields) = output else {
@@ -150,7 +150,7 @@ fn read(input: &Value, output: &Value) -> ToolText {
     ToolText { input: path, output: content }
 }
 
-/// The diff of a file: as the client reports it, else from the strings of the input.
+/// The diff of a file: as reported by the client, or else built from the strings of the input.
 fn change(input: &Value, output: &Value) -> ToolText {
     let path = path(input).or_else(|| text_at(output, "filePath")).unwrap_or_default().to_owned();
     if let Value::String(error) = output {
@@ -214,7 +214,7 @@ fn text_at<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     value.get(key).and_then(Value::as_str)
 }
 
-/// Any value as text: strings as they are, content blocks joined, objects as `key: value` lines
+/// Any value as text: strings unchanged, content blocks joined, objects as `key: value` lines
 /// without empty values, deeper levels as JSON.
 fn plain(value: &Value) -> String {
     match value {
@@ -242,7 +242,7 @@ fn inner(value: &Value) -> String {
     }
 }
 
-/// The text of an array of content blocks; `None` if it holds anything else.
+/// The text of an array of content blocks; `None` if it contains anything else.
 fn blocks(items: &[Value]) -> Option<String> {
     let text = |block: &Value| match (text_at(block, "type")?, text_at(block, "text")) {
         (_, Some(text)) => Some(text.to_owned()),
@@ -279,14 +279,16 @@ mod tests {
         let answered = r#"{"answers":{"Which?":"B"}}"#;
         let form = shown("AskUserQuestion", asked, answered);
         assert_eq!(form, "Which?\n- A: fast\n- B\n--\nWhich? → B");
-        let tasks = r#"{"todos":[{"content":"a","status":"completed"},{"content":"b","status":"pending"}]}"#;
+        let tasks = r#"{"todos":[{"content":"a","status":"completed"},
+            {"content":"b","status":"pending"}]}"#;
         let list = shown("TodoWrite", tasks, r#"{"oldTodos":[],"newTodos":[{"content":"a"}]}"#);
         assert_eq!(list, "- [completed] a\n- [pending] b\n--\n");
     }
 
     #[test]
     fn a_command_is_shown_with_its_output() {
-        let output = r#"{"stdout":"\u001b[32mok\u001b[0m\n","stderr":"warned\n","interrupted":true,"isImage":false}"#;
+        let output = r#"{"stdout":"\u001b[32mok\u001b[0m\n","stderr":"warned\n",
+            "interrupted":true,"isImage":false}"#;
         let expected = "$ echo \"<hi>\"\n--\nok\n[stderr]\nwarned\n[interrupted]";
         assert_eq!(shown("Bash", r#"{"command":"echo \"<hi>\""}"#, output), expected);
         let failed = shown("Bash", r#"{"command":"false"}"#, r#""Exit code 3\nout""#);
@@ -298,19 +300,22 @@ mod tests {
     fn an_edit_shows_the_difference_not_the_file() {
         let input = r#"{"file_path":"/p/a.txt","old_string":"two","new_string":"2\n3"}"#;
         let output = r#"{"filePath":"/p/a.txt","originalFile":"one\ntwo\n","structuredPatch":
-            [{"oldStart":1,"oldLines":2,"newStart":1,"newLines":3,"lines":[" one","-two","+2","+3"]}]}"#;
+            [{"oldStart":1,"oldLines":2,"newStart":1,"newLines":3,
+            "lines":[" one","-two","+2","+3"]}]}"#;
         let expected = "/p/a.txt\n@@ -1,2 +1,3 @@\n one\n-two\n+2\n+3\n--\n";
         assert_eq!(shown("Edit", input, output), expected);
         assert_eq!(shown("Edit", input, "{}"), "/p/a.txt\n-two\n+2\n+3\n--\n");
         let failed = shown("Edit", input, r#""String not found""#);
         assert_eq!(failed, "/p/a.txt\n-two\n+2\n+3\n--\nString not found");
-        let many = r#"{"file_path":"/a","edits":[{"old_string":"x","new_string":"y","replace_all":true},{"new_string":"z"}]}"#;
+        let many = r#"{"file_path":"/a","edits":[
+            {"old_string":"x","new_string":"y","replace_all":true},{"new_string":"z"}]}"#;
         assert_eq!(shown("MultiEdit", many, "{}"), "/a\n-x\n+y\n(everywhere)\n+z\n--\n");
     }
 
     #[test]
     fn a_new_file_is_shown_once() {
-        let output = r#"{"type":"create","filePath":"/n","content":"alpha\nbeta\n","structuredPatch":[],"originalFile":null}"#;
+        let output = r#"{"type":"create","filePath":"/n","content":"alpha\nbeta\n",
+            "structuredPatch":[],"originalFile":null}"#;
         let shown = shown("Write", r#"{"file_path":"/n","content":"alpha\nbeta\n"}"#, output);
         assert_eq!(shown, "/n\n+alpha\n+beta\n--\n");
     }
@@ -318,8 +323,11 @@ mod tests {
     #[test]
     fn a_read_file_is_shown_as_path_and_sample() {
         let content = "line\n".repeat(100);
-        let output = serde_json::json!({"type": "text", "file": {"filePath": "/f", "content": content,
-            "numLines": 100, "startLine": 11, "totalLines": 900}});
+        let output = serde_json::json!({
+            "type": "text",
+            "file": {"filePath": "/f", "content": content, "numLines": 100, "startLine": 11,
+                "totalLines": 900},
+        });
         let found = shown("Read", r#"{"file_path":"/f","offset":11}"#, &output.to_string());
         assert!(found.starts_with("/f (lines 11-110 of 900)\n--\nline\n"), "{found}");
         assert!(found.contains("[139 of 499 bytes left out]") && found.len() < 440, "{found}");
@@ -333,7 +341,8 @@ mod tests {
 
     #[test]
     fn other_tools_are_shown_without_their_json() {
-        let input = r#"{"text":"he said \"hi\"\nthere","limit":3,"all":false,"none":null,"deep":{"a":[1]}}"#;
+        let input = r#"{"text":"he said \"hi\"\nthere","limit":3,
+            "all":false,"none":null,"deep":{"a":[1]}}"#;
         let output = r#"[{"type":"text","text":"echo: hello"},{"type":"image","data":"AAAA"}]"#;
         assert_eq!(
             shown("mcp__mem__echo", input, output),

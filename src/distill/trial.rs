@@ -1,4 +1,4 @@
-//! One short request that shows whether a provider works, before the first turn needs it.
+//! One short request that tests a provider before the first turn.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use claude_mem_core::{
 
 /// A client takes seconds to start, a local model up to a minute to load.
 const TIME_MAX: Duration = Duration::from_secs(60);
-/// Enough for a model that thinks before it answers one word.
+/// Enough for a model that thinks before a one-word answer.
 const TOKENS_OUT_MAX: u32 = 1024;
 
 /// The providers that the settings allow, best first. The built-in rules need no request.

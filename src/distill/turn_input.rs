@@ -30,14 +30,14 @@ pub struct TurnInput {
     is_continued: bool,
 }
 
-/// A tool use with what its event says about it.
+/// A tool use with metadata of its event.
 #[derive(Debug)]
 struct TakenTool {
     at_us: u64,
     used: ToolUsed,
     /// HEAD after it.
     commit: String,
-    /// It ran `git commit` or the like, and HEAD moved.
+    /// It ran a command such as `git commit`, and HEAD moved.
     has_committed: bool,
 }
 
@@ -91,7 +91,7 @@ impl TurnInput {
         }
     }
 
-    /// A prompt of the turn. Text typed into a running turn follows the first prompt.
+    /// Adds a prompt of the turn. Text typed during the turn is appended to the first prompt.
     fn take_prompt(&mut self, recorded: Recorded) {
         let at_us = recorded.at_us();
         let Event::PromptSubmitted(prompt) = recorded.event else { return };
@@ -104,7 +104,7 @@ impl TurnInput {
             self.prompted_at_commit = recorded.envelope.commit;
             self.cwd = prompt.cwd;
         }
-        // A prompt that was withdrawn to edit it is submitted again, mostly longer.
+        // A prompt that was withdrawn for editing is submitted again, usually longer.
         let last = self.prompt.rfind("\n\n").map_or(0, |at| at + 2);
         if typed.text.starts_with(&self.prompt[last..]) {
             self.prompt.truncate(last.saturating_sub(2));
@@ -115,7 +115,7 @@ impl TurnInput {
         self.prompt.push_str(&typed.text);
     }
 
-    /// The last stop of the turn before. Of its message, the end is kept: there are the questions.
+    /// Stores the end of the previous turn's last message, which contains its questions.
     fn take_previous(&mut self, recorded: Recorded) {
         let Event::SummaryRequested(stop) = recorded.event else { return };
         // A repair of the log may have put another record at this position.
@@ -149,7 +149,7 @@ impl TurnInput {
     /// Marks the tool uses that made a commit. A checkout moves HEAD as well, so the command
     /// decides.
     fn find_commits(&mut self) {
-        // The beginning of a continued turn is not here, so HEAD before its first tool is unknown.
+        // The start of a continued turn is not included, so HEAD before its first tool is unknown.
         let mut before = match self.is_continued {
             true => String::new(),
             false => self.prompted_at_commit.clone(),
@@ -278,7 +278,7 @@ mod tests {
         PromptSubmitted { prompt: text.into(), ..PromptSubmitted::default() }.into()
     }
 
-    /// What `shown` returns for each planned request of a session.
+    /// Calls `shown` for each planned request of a session.
     fn with_requests<T>(events: &[Event], shown: impl Fn(&TurnInput) -> T) -> Vec<T> {
         let dir = tempfile::tempdir().unwrap();
         let mut log = EventLog::open(dir.path(), Options::default()).unwrap();
@@ -296,7 +296,7 @@ mod tests {
         requests.map(|planned| shown(&TurnInput::read(&log, planned).unwrap().unwrap())).collect()
     }
 
-    /// Each turn of a session: the end of the message before it, and its remarks.
+    /// Each turn of a session: the end of the previous message, and its remarks.
     fn turns(events: &[Event]) -> Vec<(String, Vec<String>)> {
         with_requests(events, |input| {
             let turn = input.turn(None);

@@ -1,4 +1,5 @@
-//! The encoder of BERT: a vector per token, layer by layer; the first token's is the text's.
+//! The BERT encoder: computes a vector per token, layer by layer. The vector of the first token
+//! represents the text.
 #![expect(clippy::inline_always, reason = "compiled again for the caller's instruction set")]
 
 use crate::{
@@ -123,7 +124,7 @@ impl<'a> Encoder<'a> {
                 attention(multiply_block, input, hidden, output);
             }
             if number + 1 == self.layers.len() {
-                // Only the first token of each text is still of interest.
+                // Only the first token of each text is needed from here on.
                 keep_first_rows(&mut rows, texts, hidden);
                 keep_first_rows(&mut narrow, texts, hidden);
             }
@@ -149,7 +150,7 @@ fn keep_first_rows(rows: &mut Vec<f32>, texts: &[Vec<u32>], hidden: usize) {
     rows.truncate(texts.len() * hidden);
 }
 
-/// Every token looks at all others of its text, once per head. `rows` holds queries, keys and
+/// Attention between all tokens of a text, once per head. `rows` contains the queries, keys and
 /// values of each token.
 #[inline(always)]
 fn attention<const GROUPS: usize>(

@@ -27,14 +27,14 @@ const MAGIC: &[u8; 8] = b"CMEMBED\0";
 const VERSION: u32 = 1;
 /// The vector of a text is the one of its first token.
 const POOLING_FIRST_TOKEN: u32 = 0;
-/// Far above any model that runs here; keeps products of sizes from overflowing.
+/// Far above any supported model; keeps products of sizes from overflowing.
 const SIZE_MAX: usize = 1 << 20;
 
 /// Everything about a model but its weights.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Header<'a> {
     pub name: &'a str,
-    /// What the model expects before a query.
+    /// The prefix that the model expects before a query.
     pub query_prefix: &'a str,
     pub hidden: usize,
     pub layers: usize,
@@ -144,12 +144,12 @@ impl<'a> Header<'a> {
     }
 }
 
-/// Appends zeros up to where the next array of a body may begin.
+/// Appends zeros up to the start of the next array.
 pub fn align(body: &mut Vec<u8>) {
     body.resize(body.len().next_multiple_of(ALIGNMENT), 0);
 }
 
-/// Takes arrays one after the other.
+/// Reads arrays in sequence.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
         self.bytes(length)
     }
 
-    /// As many numbers as `length`, which are read where they are used.
+    /// `length` numbers, decoded when they are used.
     pub(crate) fn floats(&mut self, length: usize) -> Result<Floats<'a>, InvalidModel> {
         self.aligned(length * 4).map(|bytes| Floats(bytes.as_chunks().0))
     }
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// Nothing may be left but padding.
+    /// Checks that only padding is left.
     pub(crate) fn finish(self) -> Result<(), InvalidModel> {
         match self.bytes.len().checked_sub(self.at) {
             Some(0..ALIGNMENT) => Ok(()),
@@ -213,7 +213,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Numbers in the file, whatever the byte order and alignment of this machine.
+/// Numbers in the file, independent of the byte order and alignment of this machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Floats<'a>(&'a [[u8; 4]]);
 

@@ -1,18 +1,19 @@
-//! The arithmetic: products of matrices, norms, softmax and GELU with one fixed result.
+//! The arithmetic: matrix products, norms, softmax and GELU with bit-identical results on every
+//! machine.
 //!
-//! Every sum has one order: products are summed over the inputs one after the other by fused
-//! multiply-add, other sums run in `LANES` lanes. Loops over lanes become vector instructions of
-//! whatever width, which changes no bit. No function of a C library is used, as those differ
-//! between systems (`mul_add` and `sqrt` are defined to the last bit).
+//! Every sum has a fixed order: products are summed over the inputs in sequence by fused
+//! multiply-add, other sums run in `LANES` lanes. Loops over lanes compile to vector instructions
+//! of any width, which does not change a bit. No C library function is used, because their results
+//! differ between systems (`mul_add` and `sqrt` are exactly defined).
 #![expect(clippy::inline_always, reason = "compiled again for the caller's instruction set")]
 
 use crate::format::{Floats, GROUP, LANES};
 
-/// Which instructions the compiler may use.
+/// The instruction sets that the compiler can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Instructions {
-    /// Those of every processor of this architecture. x86-64 alone has no fused multiply-add:
-    /// correct, and slow.
+    /// The baseline of this architecture. On x86-64 it has no fused multiply-add: correct, but
+    /// slow.
     Baseline,
     /// AVX2 and FMA: all x86-64 processors since about 2013.
     #[cfg(target_arch = "x86_64")]
@@ -22,7 +23,7 @@ pub(crate) enum Instructions {
     Avx512(Supported),
 }
 
-/// Exists only where the processor was asked for the instructions.
+/// Proof that the processor supports the instructions.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Supported(());
@@ -32,7 +33,7 @@ impl Instructions {
         Self::supported().pop().unwrap_or(Self::Baseline)
     }
 
-    /// What this processor has, the slowest first.
+    /// The instruction sets of this processor, the slowest first.
     pub(crate) fn supported() -> Vec<Self> {
         let mut supported = vec![Self::Baseline];
         #[cfg(target_arch = "x86_64")]
@@ -60,8 +61,8 @@ const ROWS: usize = 6;
 /// reads them.
 pub(crate) type Blocks<const GROUPS: usize> = Vec<[[f32; ROWS]; GROUPS]>;
 
-/// Puts rows into blocks. A row begins every `stride` values; its first `inputs` values count. The
-/// last block is filled up with zeros.
+/// Packs rows into blocks. A row starts every `stride` values; its first `inputs` values are used.
+/// The last block is padded with zeros.
 #[inline(always)]
 pub(crate) fn pack<const GROUPS: usize>(
     rows: &[f32],
@@ -156,7 +157,7 @@ pub(crate) fn multiply_block_avx2(block: &[[[f32; ROWS]; 1]], panel: &Panel, out
     multiply_block(block, panel, out);
 }
 
-/// A register holds all lanes of a row. Two groups of rows hide the latency of the additions.
+/// A register contains all lanes of a row. Two groups of rows hide the latency of the additions.
 #[cfg(target_arch = "x86_64")]
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx2,fma")]
@@ -318,7 +319,8 @@ fn exp(x: f32) -> f32 {
 /// One row of a table of 4-bit values with a scale for each group.
 #[derive(Debug)]
 pub(crate) struct Table<'a> {
-    /// Values from -8 to 7, plus 8; byte `i` of a group holds value `i` and, in its upper half, `i + 16`.
+    /// Values from -8 to 7, plus 8. Byte `i` of a group contains value `i` and, in its upper half,
+    /// `i + 16`.
     pub(crate) values: &'a [u8],
     /// The upper halves of f32 numbers.
     pub(crate) scales: &'a [u8],

@@ -1,7 +1,7 @@
-//! Turns text into vectors of its meaning: a BERT encoder over a model file.
+//! Converts text to embedding vectors: a BERT encoder over a model file.
 //!
-//! No I/O and no clock. The same text gives the same bits on every processor, so that vectors made
-//! on one machine can be compared with, and checked on, any other.
+//! No I/O and no clock. The same text gives the same bits on every processor, so that vectors from
+//! one machine can be compared with, and verified on, any other.
 
 mod encoder;
 pub mod format;
@@ -19,7 +19,7 @@ use kernel::Instructions;
 use vocabulary::Vocabulary;
 pub use windows::windows;
 
-/// Raised when the tokenizer, the windows or the forward pass change what a text becomes.
+/// Increased when the tokenizer, the windows or the forward pass change the vector of a text.
 const RULES_VERSION: u32 = 1;
 
 /// A model file, used in place: pages are read when a text first needs them.
@@ -35,7 +35,7 @@ pub struct Model<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidModel(String);
 
-/// What a text is for. The model was trained to see a prefix before queries and none before
+/// The purpose of a text. The model was trained with a prefix before queries and none before
 /// memories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -43,13 +43,13 @@ pub enum Role {
     Memory,
 }
 
-/// Vectors can be compared only if they were made by the same model and the same rules.
+/// Vectors can be compared only if they were computed by the same model and the same rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModelId(pub [u8; 16]);
 
 impl<'a> Model<'a> {
-    /// Reads the header and the places of the weights. Truncated and foreign bytes are an error;
-    /// damage within the weights is not noticed here.
+    /// Reads the header and the offsets of the weights. Truncated and foreign bytes are an error;
+    /// damage within the weights is not detected here.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, InvalidModel> {
         let (header, body) = Header::decode(bytes)?;
         let mut reader = Reader::new(body);
@@ -63,7 +63,8 @@ impl<'a> Model<'a> {
         Ok(Self { header, id: ModelId(id), vocabulary, encoder })
     }
 
-    /// From the header, which holds a digest of the weights, and the version of this crate's rules.
+    /// Computed from the header, which contains a digest of the weights, and from the version of
+    /// this crate's rules.
     pub fn id(&self) -> ModelId {
         self.id
     }
@@ -77,8 +78,8 @@ impl<'a> Model<'a> {
         self.header.hidden
     }
 
-    /// The median of each dimension over ordinary texts. Vectors lose less in few bits once it is
-    /// subtracted.
+    /// The median of each dimension over ordinary texts. Subtracting it reduces the loss of
+    /// quantization.
     pub fn center(&self) -> Vec<f32> {
         self.header.center.clone()
     }
@@ -88,15 +89,14 @@ impl<'a> Model<'a> {
         self.header.words_weight
     }
 
-    /// The vector of a text, of unit length. What is beyond the longest text that the model reads
-    /// is cut off.
+    /// The vector of a text, of unit length. Text beyond the model's maximum length is ignored.
     ///
-    /// A damaged model can give values that are not numbers; then every dimension is zero.
+    /// A damaged model can give NaN values; then every dimension is zero.
     pub fn embed(&self, text: &str, role: Role) -> Vec<f32> {
         self.embed_all(&[text], role).into_iter().next().unwrap_or_default()
     }
 
-    /// The vectors of several texts: faster than one after the other, with the same bits.
+    /// The vectors of several texts: faster than one by one, with the same bits.
     pub fn embed_all(&self, texts: &[&str], role: Role) -> Vec<Vec<f32>> {
         self.embed_by(texts, role, Instructions::fastest())
     }
@@ -133,11 +133,11 @@ impl<'a> Model<'a> {
         tokens
     }
 
-    /// Whether the model knows the language of a text well enough for its vector to mean anything.
+    /// Whether the model knows the language of a text well enough for a meaningful vector.
     ///
-    /// No, if there is nothing to read, if more than a fifth of the pieces are unknown, or if most
-    /// letters are outside the Latin alphabet: single letters of many scripts are known, their
-    /// words are not.
+    /// False if the text is empty, if more than a fifth of the pieces are unknown, or if most
+    /// letters are outside the Latin alphabet: the model knows single letters of many scripts, but
+    /// not their words.
     pub fn can_read(&self, text: &str) -> bool {
         let mut pieces = Vec::new();
         wordpiece::push_pieces(&self.vocabulary, text, self.header.tokens_max, &mut pieces);

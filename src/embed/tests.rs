@@ -80,7 +80,7 @@ fn vector_instructions_change_no_bit() {
 }
 
 #[test]
-fn other_texts_beside_a_text_change_no_bit() {
+fn other_texts_in_a_batch_change_no_bit() {
     let model = model();
     // Together, more tokens than the model takes at once.
     let texts = [beginnings(60), beginnings(61), beginnings(62)].concat();
@@ -135,8 +135,7 @@ fn a_damaged_or_foreign_file_is_an_error_and_never_a_panic() {
     for length in (0..header + 100).chain([bytes.len() / 2, bytes.len() - 1]) {
         assert!(Model::parse(&bytes[..length]).is_err(), "{length} bytes");
     }
-    // The vocabulary, and numbers in the header, are checked; weights give some vector, whatever
-    // they are.
+    // The vocabulary and numbers in the header are validated; any weights give some vector.
     let mut damaged = bytes.to_vec();
     for at in (0..header).chain((header..header + 600_000).step_by(997)) {
         for value in [0x00, 0x7f, 0xff] {
@@ -210,7 +209,7 @@ fn windows_overlap_and_are_few() {
 }
 
 #[test]
-fn what_the_header_says_is_given() {
+fn the_header_determines_the_properties_of_the_model() {
     let model = model();
     assert_eq!(model.name(), "snowflake-arctic-embed-s");
     assert_eq!((model.dimensions(), model.center().len()), (384, 384));

@@ -1,4 +1,4 @@
-//! Which characters BERT's tokenizer drops, and which it takes for words of their own.
+//! Characters that BERT's tokenizer drops, and those that it treats as separate words.
 
 /// Control characters, format characters and private use: BERT drops them, even between two
 /// letters.
@@ -10,7 +10,7 @@ pub(crate) fn is_dropped(c: char) -> bool {
     }
 }
 
-/// ASCII punctuation, also what Unicode calls a symbol (`$`, `+`, `|`), and Unicode's punctuation.
+/// ASCII punctuation, including Unicode symbols such as `$`, `+` and `|`, and Unicode punctuation.
 pub(crate) fn is_punctuation(c: char) -> bool {
     if c.is_ascii() { c.is_ascii_punctuation() } else { is_in(PUNCTUATION, c) }
 }
@@ -27,7 +27,7 @@ pub(crate) fn is_foreign_letter(c: char) -> bool {
     c > '\u{24f}' && !('\u{1e00}'..='\u{1eff}').contains(&c) && c.is_alphabetic()
 }
 
-/// `table` holds the first and the last character of each range, in order.
+/// `table` contains the first and the last character of each range, in order.
 fn is_in(table: &[u32], c: char) -> bool {
     let (ranges, _) = table.as_chunks::<2>();
     let c = u32::from(c);

@@ -1,4 +1,4 @@
-//! The pieces that words are made of, in order, so that a search needs no table in memory.
+//! The word pieces, sorted, so that a search needs no table in memory.
 
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ impl<'a> Vocabulary<'a> {
         Ok(vocabulary)
     }
 
-    /// The token of a word that no pieces make up.
+    /// The token of a word that cannot be split into pieces.
     pub(crate) fn unknown(&self) -> u32 {
         self.unknown
     }
@@ -62,7 +62,7 @@ impl<'a> Vocabulary<'a> {
         longest
     }
 
-    /// The first piece of a range that fulfils a condition which all after it fulfil, too.
+    /// The first piece of a range that meets a condition. All later pieces must meet it, too.
     fn first(&self, mut range: Range<usize>, condition: impl Fn(&[u8]) -> bool) -> usize {
         while !range.is_empty() {
             let middle = usize::midpoint(range.start, range.end);

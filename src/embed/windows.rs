@@ -1,11 +1,11 @@
-//! Cuts a long text into overlapping windows of words.
+//! Splits a long text into overlapping windows of words.
 
 const WORDS: usize = 160;
 const OVERLAP: usize = 40;
 const WINDOWS_MAX: usize = 3;
 
-/// The parts of a long text that get vectors of their own: at most 3 windows of at most 160 words,
-/// each beginning with the last 40 words of the one before. A text without words has none.
+/// The parts of a long text that get separate vectors: at most 3 windows of at most 160 words, each
+/// starting with the last 40 words of the previous one. A text without words has none.
 pub fn windows(text: &str) -> Vec<&str> {
     let read_max = WORDS + (WINDOWS_MAX - 1) * (WORDS - OVERLAP);
     let words: Vec<&str> = text.split_whitespace().take(read_max).collect();

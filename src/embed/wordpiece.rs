@@ -1,4 +1,5 @@
-//! `WordPiece` as BERT does it: clean, part into words, cut words into the longest known pieces.
+//! `WordPiece` tokenization as in BERT: clean, split into words, split words into the longest known
+//! pieces.
 //!
 //! One difference: BERT keeps spacing and enclosing marks (Indic vowel signs, keycaps) and drops
 //! other combining marks; here all of them are dropped.
@@ -10,10 +11,10 @@ use crate::{
     vocabulary::Vocabulary,
 };
 
-/// Longer words are unknown, as a whole.
+/// Longer words are unknown as a whole.
 const WORD_CHARS_MAX: usize = 100;
 
-/// Appends the tokens of a text until there are `most` in all. Reads no further than it has to.
+/// Appends the tokens of a text, up to `most` in total. Reads no further than necessary.
 pub(crate) fn push_pieces(
     vocabulary: &Vocabulary<'_>,
     text: &str,

@@ -1,5 +1,4 @@
-//! The response to a prompt, a file use or a failed command: the memories that concern it, or
-//! nothing.
+//! The response to a prompt, a file use or a failed command: the relevant memories, or nothing.
 
 use std::{
     cell::OnceCell,
@@ -30,15 +29,15 @@ use claude_mem_server::worker::recall;
 
 use super::Injection;
 
-/// The part of the log that is searched for memories given since the last indexing: about two
+/// The part of the log that is searched for memories given since the last indexing: takes about two
 /// milliseconds.
 const LOOK_BYTES_MAX: usize = 2 << 20;
 
-/// Maximum wait for hooks that give memories at the same time. Each takes a few milliseconds.
+/// Maximum wait for concurrent hooks that give memories. Each takes a few milliseconds.
 const LOCK_WAIT_MAX: Duration = Duration::from_millis(50);
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
-/// The memories for an occasion. Nothing at all if none concerns it.
+/// The memories for an occasion, or nothing if none is relevant.
 pub(super) fn response(
     recorder: &Recorder,
     occasion: &Occasion,
@@ -50,7 +49,7 @@ pub(super) fn response(
         Subject::Failure { .. } => (IncomingKind::ToolUse, InjectionMoment::Failure, "failure"),
     };
     let found = memories_for(recorder, occasion, size_max).unwrap_or_else(|error| {
-        // While another process creates or replaces the database there is no memory to give.
+        // While another process creates or replaces the database, no memory is available.
         if !matches!(error, Error::Rebuilding { .. }) {
             let message = format_args!("{name}: no memory was given: {error}");
             diagnostics::record(&recorder.paths.data, Level::Error, message);
@@ -72,16 +71,16 @@ struct Added {
     lock: Option<File>,
 }
 
-/// The lock under which a hook reads what the session was given, and records what it gives. Clients
-/// run hooks of one session side by side, and each would give the same memory.
+/// Protects the steps of a hook that read which memories the session received and record new ones.
+/// Clients run hooks of one session concurrently, and each would give the same memory.
 ///
-/// One file serves all sessions: it is held for a few milliseconds, and only to give something.
+/// One file serves all sessions: it is held for a few milliseconds, and only to give memories.
 #[derive(Debug)]
 enum InjectionLock {
     Held(File),
     /// Other hooks hold it for too long.
     Busy,
-    /// There can be no lock file. Then nothing can be recorded either.
+    /// The lock file cannot be created. Nothing can be recorded either.
     Impossible,
 }
 
@@ -167,8 +166,8 @@ fn memories_for(
 /// More starts than this are not searched for a compaction.
 const STARTS_MAX: u32 = 20;
 
-/// The memories that the session was given since its last compaction, which removed the rest from
-/// its history. Events that are not indexed yet count, too: without a worker, indexing waits for
+/// The memories that the session received since its last compaction, which removed earlier ones
+/// from its history. Includes events that are not indexed yet: without a worker, indexing waits for
 /// the next session.
 fn given(recorder: &Recorder, store: &Store, session: &str) -> Result<Vec<ObservationRef>, Error> {
     let log = Log::open(&recorder.paths.log(), Options::default())?;
@@ -194,7 +193,7 @@ fn given(recorder: &Recorder, store: &Store, session: &str) -> Result<Vec<Observ
     Ok(given)
 }
 
-/// The position of the session's last compaction, as far as it is indexed.
+/// The position of the session's last indexed compaction.
 fn last_compaction(log: &Log, store: &Store, session: &str) -> Result<Seq, Error> {
     for start in store.session_starts(session, STARTS_MAX)? {
         let mut reader = log.read_from(start);

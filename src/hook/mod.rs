@@ -1,8 +1,8 @@
 //! The commands that clients run as hooks.
 //!
 //! The user's session always continues: exit code 0, nothing on stderr, and on stdout one response
-//! in the client's form, or nothing. A hook reads stdin, appends at most one event, responds,
-//! appends the memories it gave, and exits.
+//! in the client's format, or nothing. A hook reads stdin, appends at most one event, responds,
+//! records the memories it gave, and exits.
 
 mod added;
 mod session_start;
@@ -41,8 +41,8 @@ struct Injection {
     lock: Option<File>,
 }
 
-/// Whether the response was written. A second JSON object on stdout would turn both into plain
-/// text.
+/// Whether the response was written. With a second JSON object on stdout, clients treat both as
+/// plain text.
 static HAS_RESPONDED: AtomicBool = AtomicBool::new(false);
 
 /// A hook in the arguments.
@@ -55,8 +55,7 @@ pub(crate) enum HookCall {
 
 impl HookCall {
     /// Recognizes a hook without the command-line parser, whose tables alone take longer than a
-    /// hook. `None` leaves the arguments to the parser: other commands, help, and a person at a
-    /// terminal.
+    /// hook. `None` passes the arguments to the parser: other commands, help, and interactive use.
     pub(crate) fn from_arguments(
         first: Option<&OsStr>,
         rest: impl Iterator<Item = OsString>,
@@ -83,7 +82,7 @@ impl HookCall {
         (!is_help).then(|| Self::Unusable(rest.join(OsStr::new(" "))))
     }
 
-    /// The exit code; `None` leaves the arguments to the parser, as [`run`] does.
+    /// The exit code; `None` passes the arguments to the parser, as in [`run`].
     pub(crate) fn run(self) -> Option<u8> {
         match self {
             Self::Command(command) => run(command),
@@ -104,7 +103,7 @@ impl HookCall {
     }
 }
 
-/// Whether a person typed the command. Clients send the payload through a pipe.
+/// Whether the command was typed in a terminal. Clients send the payload through a pipe.
 fn is_at_terminal() -> bool {
     io::stdin().is_terminal()
 }
@@ -155,9 +154,9 @@ fn run(hook: HookCommand) -> Option<u8> {
     Some(0)
 }
 
-/// The response to the first prompt of a client that takes no memory at the start of a session: the
-/// memory of the start, then what concerns the prompt. What the start gives is recorded first, so
-/// that it is not given twice.
+/// The response to the first prompt, for a client that accepts no memory at the start of a session:
+/// the memory of the start, then the memories relevant to the prompt. The former is recorded first,
+/// so that no memory is given twice.
 fn first_prompt(
     recorder: &Recorder,
     client: &Client,
@@ -190,7 +189,7 @@ fn respond(client: &Client, response: &Response) {
     }
 }
 
-/// Writes to stdout without its buffer. If stdout is closed, there is no one left to report it to.
+/// Writes to stdout without buffering. If stdout is closed, the error cannot be reported.
 fn write_all(mut rest: &[u8]) {
     while !rest.is_empty() {
         match os::write_out(rest) {
@@ -201,9 +200,8 @@ fn write_all(mut rest: &[u8]) {
     }
 }
 
-/// A panic would end the process with a signal and a message on stderr. The panic hook runs before
-/// either, so it responds and exits. Only the location is noted: the message may quote private
-/// text.
+/// A panic would end the process with a signal and a message on stderr. The panic hook runs first,
+/// so it responds and exits. Only the location is logged: the message may quote private text.
 fn respond_even_in_panic(hook: HookCommand) {
     panic::set_hook(Box::new(move |panicked| {
         respond(hook.client, &Response::default());

@@ -1,4 +1,4 @@
-//! The response to the start of a session: the memory that is injected.
+//! The response to the start of a session: its context.
 
 use std::{
     path::Path,
@@ -31,7 +31,7 @@ use claude_mem_memory::{
 
 /// The longest time for which a session waits until new events are indexed.
 const FOLD_TIME_MAX: Duration = Duration::from_millis(15);
-/// The part of the log that is searched for events worth indexing: about two milliseconds.
+/// The part of the log that is searched for events to index: takes about two milliseconds.
 const LOOK_BYTES_MAX: usize = 2 << 20;
 
 /// The memory for a session, and messages for the user.
@@ -43,7 +43,7 @@ pub(super) fn response(
 ) -> (Response, Option<MemoryInjected>) {
     let given = begun.map_or_else(GivenContext::default, |begun| {
         memory_for(recorder, client, begun, size_max).unwrap_or_else(|error| {
-            // While another process creates or replaces the database there is no memory to give.
+            // While another process creates or replaces the database, no memory is available.
             if !matches!(error, Error::Rebuilding { .. }) {
                 let message = format_args!("context: no memory was given: {error}");
                 diagnostics::record(&recorder.paths.data, Level::Error, message);
@@ -62,8 +62,7 @@ pub(super) fn response(
     (Response { context: Some(context), notice, event }, injected)
 }
 
-/// Our tools under the names that the client gives them. Claude Code finds them by their bare
-/// names.
+/// Replaces our tool names by those of the client. Claude Code finds them without a prefix.
 fn with_tool_names(text: &str, client: &Client) -> String {
     if client.name == CLAUDE_CODE.name {
         return text.to_owned();
@@ -82,15 +81,15 @@ struct GivenContext {
     page: Option<Page>,
     /// The event that names the memories given in full.
     injected: Option<MemoryInjected>,
-    /// The message: what was loaded, or why nothing was.
+    /// The message: the loaded memories, or why there are none.
     loaded: Option<String>,
     /// A problem of the provider.
     notice: Option<String>,
 }
 
-/// The memory for this session, and a notice about the provider. After a resume the old context is
+/// The memory for this session, and a notice about the provider. After a resume, the old context is
 /// still in the session's history, so only memories that other sessions added since are given.
-/// After a compaction the session is given its own state.
+/// After a compaction, the session gets its own state.
 fn memory_for(
     recorder: &Recorder,
     client: &Client,
@@ -104,7 +103,7 @@ fn memory_for(
         .map_or(Ok(Seq::START), |store| Ok::<_, Error>(store.checkpoint()?.position))?;
     let is_compacted = begun.source == "compact";
     if is_behind(&log, position, is_compacted)? {
-        // A writer needs the database without a reader in the same process.
+        // A writer needs exclusive access, without a reader in the same process.
         drop(store.take());
         store = match caught_up(recorder, &log) {
             None => Store::open_snapshot(&recorder.paths.memory())?,
@@ -146,7 +145,7 @@ fn memory_for(
     let mut page = compose(&store, &recorder.settings, &request)?;
     let fits = |page: &Page| size_max.holds(&with_tool_names(&page.text, client));
     if page.as_ref().is_some_and(|page| !fits(page)) {
-        // Letters with more bytes than usual: they take at most twice the room.
+        // Characters with more bytes than usual take at most twice the space.
         let request = Request { budget: Some(size_max.tokens() / 2), ..request };
         page = compose(&store, &recorder.settings, &request)?.filter(fits);
     }
@@ -207,8 +206,8 @@ fn is_known(log: &Log, position: Seq, begun: &Envelope) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// Indexes new events, but not for long: the session waits. If another process is at it, or
-/// everything must be rebuilt, the rows that exist serve meanwhile.
+/// Indexes new events for a short time, because the session waits. If another process is indexing,
+/// or the database must be rebuilt, the existing rows are used.
 fn caught_up(recorder: &Recorder, log: &Log) -> Option<Store> {
     let mode = Mode::load(&recorder.paths.data, &recorder.settings.get(&MODE));
     let mode = mode.unwrap_or_else(|_| Mode::code());
@@ -241,7 +240,7 @@ fn is_behind(log: &Log, position: Seq, is_any: bool) -> Result<bool, Error> {
     while let Some(item) = reader.next()? {
         let Item::Record(entry) = item else { continue };
         bytes += entry.payload.len();
-        // There is so much that indexing should start.
+        // So many events are pending that indexing should start.
         if is_any || MEMORY_KINDS.contains(&entry.kind) || bytes > LOOK_BYTES_MAX {
             return Ok(true);
         }

@@ -116,8 +116,8 @@ impl Post<'_> {
             )),
             // A retry would not change the certificate.
             error if is_certificate_error(error) => PostError::Settings(format!(
-                "request to {} failed: {error}. Behind a company proxy, set SSL_CERT_FILE to the file of its \
-                 root certificate",
+                "request to {} failed: {error}. Behind a company proxy, set SSL_CERT_FILE to the \
+                 file of its root certificate",
                 self.place()
             )),
             error => {

@@ -1,7 +1,7 @@
 //! Imports the notes that Claude Code writes for itself: its auto memory, `memory/*.md` of each
 //! project.
 //!
-//! A note is marked with its origin, so that it is not given to Claude Code, which reads its own
+//! A note is marked with its origin, so that it is not sent to Claude Code, which reads its own
 //! files. When a file has changed, its new text supersedes the imported one.
 
 use std::{
@@ -54,7 +54,7 @@ pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), 
         let envelope = envelope(CLAUDE_CODE.name, "", project);
         for file in notes {
             let note = match Note::read(&file) {
-                // An index alone says nothing more than the notes.
+                // An index alone contains nothing but references to the notes.
                 Ok(Some(note)) if note.text.is_empty() => continue,
                 Ok(Some(note)) => note,
                 Ok(None) => {
@@ -144,8 +144,8 @@ fn front_matter(text: &str) -> (&str, &str) {
 /// The file that lists the others, one line for each.
 const INDEX: &str = "MEMORY.md";
 
-/// The text of the index without the lines that point to a note in this folder, which has more to
-/// say; empty if only headings are left.
+/// The text of the index without the lines that refer to a note in this folder; empty if only
+/// headings are left.
 fn without_pointers(text: &str, folder: &Path) -> String {
     let is_pointer = |line: &str| {
         let target = line.split_once("](").and_then(|(_, rest)| rest.split_once(')'));
@@ -176,7 +176,7 @@ fn folder_of(folder: &Path) -> Option<String> {
 }
 
 /// The folders in which prompts were typed, by Claude Code's name for each. The name does not
-/// determine the folder: everything but letters and digits is a dash in it.
+/// identify the folder: every character except letters and digits is replaced by a dash.
 fn folders_typed_in(projects: &Path) -> HashMap<String, String> {
     #[derive(serde::Deserialize)]
     struct Entry {

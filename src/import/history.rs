@@ -1,7 +1,6 @@
-//! Imports the prompts in Claude Code's `history.jsonl`, which stay when the transcripts are
-//! deleted.
+//! Imports the prompts in Claude Code's `history.jsonl`, which remain when transcripts are deleted.
 //!
-//! A session whose transcript exists is left to the import of transcripts, which has more than
+//! A session with an existing transcript is skipped: the import of transcripts provides more than
 //! prompts.
 
 use std::{
@@ -30,7 +29,7 @@ const MARGIN_US: u64 = 60_000_000;
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
-    /// The prompt, with placeholders for what was pasted.
+    /// The prompt, with placeholders for pasted text.
     display: String,
     /// Milliseconds since 1970.
     timestamp: u64,
@@ -56,7 +55,7 @@ pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), 
             Err(_) if is_ended && !bytes.trim_ascii().is_empty() => {
                 sink.refuse("lines that are no prompts");
             }
-            // The client is still writing it.
+            // The client is still writing this line.
             Err(_) => {}
         }
     }
@@ -85,7 +84,8 @@ fn take(
         return Ok(());
     };
     let time_us = entry.timestamp.saturating_mul(1_000);
-    // Older lines do not name their session: those of a day in a project are taken as one.
+    // Older lines do not name their session: those of one day in a project are treated as one
+    // session.
     let session = match entry.session_id.as_str() {
         "" => format!("history-{}-{}", time_us / DAY_US, project.label),
         id => id.to_owned(),

@@ -104,7 +104,7 @@ impl From {
         }
     }
 
-    /// Where it usually is; `None` if it has no such place.
+    /// Its usual location; `None` if there is none.
     pub fn usual_place(self, app: &App) -> Option<PathBuf> {
         match self {
             Self::Ts => Some(app.paths.data.join(DATABASE)),
@@ -115,7 +115,7 @@ impl From {
         }
     }
 
-    /// The client whose sessions it means; `None` if it does not mean sessions.
+    /// The client whose sessions it contains; `None` if it contains no sessions.
     pub fn client(self) -> Option<&'static Client> {
         match self {
             Self::Transcripts => Some(&CLAUDE_CODE),

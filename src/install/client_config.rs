@@ -20,7 +20,8 @@ use crate::{
     quoted_for_shell, remove_hooks, remove_server, toml_file::TomlFile,
 };
 
-/// The variable of our data directory, for clients that give an MCP server no environment.
+/// Environment variable of our data directory, for clients that pass no environment to an MCP
+/// server.
 const DATA_DIR: &str = "CLAUDE_MEM_DATA_DIR";
 
 /// The installation target.
@@ -36,11 +37,11 @@ pub struct Place<'a> {
 pub struct Plan {
     /// Files of the client.
     pub changes: Vec<(&'static str, TextChange)>,
-    /// Files of our own.
+    /// Files that we own.
     pub files: Vec<OwnFile>,
 }
 
-/// A file of our own.
+/// A file that we own.
 #[derive(Debug)]
 pub struct OwnFile {
     pub file: PathBuf,
@@ -64,8 +65,8 @@ impl Place<'_> {
         Some(server.dir.find(self.environment, self.home)?.join(server.file))
     }
 
-    /// Reads and checks every file, and writes none. `trust` also approves the hooks, where the
-    /// client asks for it.
+    /// Reads and validates every file without writing. `trust` also approves the hooks, if the
+    /// client requires it.
     pub fn plan(&self, program: &str, trust: bool) -> Result<Plan, Failure> {
         let mut plan = Plan::default();
         let mut documents: Vec<(&'static str, Document)> = Vec::new();
@@ -174,8 +175,7 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// The client's files without our entries, as far as they have any. Files that cannot be read
-    /// have none.
+    /// The client's files without our entries. Unreadable files have none.
     pub fn removal(&self) -> Vec<TextChange> {
         let mut files: Vec<PathBuf> =
             self.hooks_file().into_iter().chain(self.server_file()).collect();

@@ -32,7 +32,7 @@ impl ClientHooks {
         };
         let ours: Vec<_> = found.into_iter().filter(|(_, command)| is_our_hook(command)).collect();
         let program = program_of(&ours.first()?.1).to_owned();
-        // A program of the user's own for an event is kept, and ours is left out.
+        // A program of the user for an event is kept, and ours is not installed.
         let is_taken = |event: &str| {
             matches!(place.client.config.hooks, HooksForm::Scripts { .. })
                 && file.join(event).exists()

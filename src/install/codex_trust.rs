@@ -1,6 +1,6 @@
-//! The user's approval of our hooks in Codex. Codex runs a hook only if its configuration has the
-//! hash of exactly this hook at exactly this place; otherwise it asks in its terminal, and skips
-//! the hook without a message in a session without one.
+//! The user's approval of our hooks in Codex. Codex runs a hook only if its configuration contains
+//! the hash of exactly this hook at exactly this position. Otherwise it asks in its terminal, and
+//! without a terminal it skips the hook silently.
 
 use std::path::Path;
 
@@ -81,7 +81,7 @@ fn approvals(hooks: &Document) -> Vec<Approval> {
     found
 }
 
-/// The hash of a hook: of its JSON without white space, with sorted names and defaults filled in.
+/// The hash of a hook: of its JSON without white space, with sorted names and defaults included.
 fn hash(event: &str, group: &Value, handler: &Value) -> String {
     let timeout = handler["timeout"].as_u64().unwrap_or(600);
     let hook = json!({"async": false, "command": handler["command"], "timeout": timeout,
@@ -95,7 +95,7 @@ fn hash(event: &str, group: &Value, handler: &Value) -> String {
     format!("sha256:{}", digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
 }
 
-/// JSON whose names are in order, whatever the order of the value is.
+/// JSON with sorted names.
 fn sorted(value: &Value) -> String {
     match value {
         Value::Object(fields) => {

@@ -36,7 +36,7 @@ pub const SKILL: &str = include_str!("mem-search.md");
 /// The `/mem` command.
 pub const SLASH_COMMAND: &str = include_str!("mem.md");
 
-/// The files of Claude Code that concern us.
+/// The files of Claude Code that we change.
 #[derive(Debug)]
 pub struct Targets {
     /// Claude Code's directory: `~/.claude`, or a project's `.claude`.
@@ -78,8 +78,8 @@ impl Targets {
     }
 }
 
-/// The hooks in Claude Code's form, as far as its version knows their events. `program` is put
-/// between double quotes for the shell as it is.
+/// The hooks in Claude Code's format, for events that its version knows. `program` is inserted
+/// between double quotes for the shell without further escaping.
 pub fn hooks(program: &str, version: Option<Version>) -> Map<String, Value> {
     let known = CLAUDE_CODE.hooks.iter().filter(|hook| hook.is_known_to(version));
     known.map(|hook| grouped(program, &CLAUDE_CODE, hook, TimeoutUnit::Seconds)).collect()
@@ -138,7 +138,7 @@ pub fn add_hooks(
     add_groups(settings, hooks(program, version))
 }
 
-/// Adds groups of hooks, or hooks that are in no group, each to its event.
+/// Adds groups of hooks, or ungrouped hooks, each to its event.
 fn add_groups(settings: &mut Document, wanted: Map<String, Value>) -> Result<(), Failure> {
     let mut registered = object(settings, "hooks")?;
     let before = registered.clone();
@@ -196,8 +196,8 @@ fn retain_groups(groups: &mut Value, kept: Option<&Value>) {
     });
 }
 
-/// `"…/claude-mem" save` or `"…/claude-mem" hook --client NAME`, wherever the binary was when it
-/// was installed.
+/// Matches `"…/claude-mem" save` or `"…/claude-mem" hook --client NAME`, for any path of the
+/// binary.
 pub(crate) fn is_our_hook(command: &str) -> bool {
     command_of(command).is_some_and(|name| {
         CLAUDE_CODE.hooks.iter().any(|hook| hook.alias == Some(name))
@@ -222,7 +222,7 @@ pub fn is_our_program(program: impl AsRef<Path>) -> bool {
     name.is_some_and(|name| name.strip_suffix(EXE_SUFFIX) == Some(NAME) || name == NAME)
 }
 
-/// Adds our MCP server. Keeps what the user added to its entry.
+/// Adds our MCP server. Keeps members that the user added to its entry.
 pub fn add_server(servers: &mut Document, program: &str) -> Result<(), Failure> {
     add_server_entry(servers, "mcpServers", &server(program))
 }

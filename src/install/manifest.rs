@@ -17,7 +17,7 @@ use claude_mem_core::{
     user_file::{self, Readers, remove},
 };
 
-/// Everything that `claude-mem install` did and that is not undone yet.
+/// All changes by `claude-mem install` that are not undone yet.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Manifest {
@@ -131,7 +131,8 @@ impl Manifest {
     }
 
     /// Saves a changed file of another owner, and records how to undo it. The manifest is written
-    /// first, then the backup, then the file: after a crash there is at most too much to undo.
+    /// first, then the backup, then the file: after a crash, the manifest may list too much, but
+    /// never too little.
     pub fn edit(
         &mut self,
         paths: &Paths,
@@ -145,7 +146,7 @@ impl Manifest {
         let is_untouched = |edited: &Edited| {
             change.original.as_ref().is_some_and(|text| hash(text.as_bytes()) == edited.sha256)
         };
-        // The file was changed since: the old backup would undo that, too.
+        // The file was changed since: the old backup would undo that change, too.
         let backup = match known.map(|at| self.edited.remove(at)) {
             Some(edited) if is_untouched(&edited) => edited.backup,
             _ => backed_up(paths, change, stamp)?,

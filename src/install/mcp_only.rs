@@ -1,4 +1,4 @@
-//! Clients that get memory through MCP alone: nothing of their sessions is recorded.
+//! Clients that get memory only through MCP: their sessions are not recorded.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::{
     yaml_file::{YamlFile, YamlForm},
 };
 
-/// A client with MCP and without hooks that we know.
+/// A client with MCP and without usable hooks.
 #[derive(Debug)]
 pub struct McpOnly {
     pub name: &'static str,
@@ -40,7 +40,7 @@ pub enum Servers {
         key: &'static str,
         form: YamlForm,
     },
-    /// Its file is not known for certain: the entry is printed, with the place to look for.
+    /// Its file is not known for certain: the entry is printed, with a hint where to add it.
     Printed {
         key: &'static str,
         place: &'static str,

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_of_the_plugin_yields_only_to_one_that_will_be_called_in_its_place() {
+    fn a_hook_of_the_plugin_is_skipped_only_if_another_one_is_called() {
         let dir = tempfile::tempdir().unwrap();
         let (home, root) = (dir.path().join("home"), dir.path().join("plugin"));
         let (installed, copy) = (dir.path().join("claude-mem"), root.join("bin/claude-mem"));

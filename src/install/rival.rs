@@ -116,8 +116,9 @@ mod tests {
     #[test]
     fn our_own_plugin_is_named_too() {
         let enabled = r#"{"enabledPlugins":{"mem@mem-local":true}}"#;
-        let named = "claude-mem is also active as the plugin mem@mem-local; its hooks record nothing, \
-                     but Claude sees every tool twice";
+        let named = "\
+            claude-mem is also active as the plugin mem@mem-local; its hooks record nothing, but \
+            Claude sees every tool twice";
         assert_eq!(found(enabled, ""), [named]);
     }
 

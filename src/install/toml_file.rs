@@ -1,4 +1,4 @@
-//! A TOML file of another program, of which single entries are changed and all comments kept.
+//! Edits single entries in a TOML file of another program, and keeps all comments.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const HOOKS: &str = "hooks";
 pub(crate) struct TomlFile {
     change: TextChange,
     document: DocumentMut,
-    /// The document as it would be written without changes: the parser drops a byte order mark and
+    /// The document as the parser would write it without changes: it drops a byte order mark and
     /// carriage returns.
     unchanged: String,
 }
@@ -35,7 +35,7 @@ impl TomlFile {
         Ok(Self { change, document, unchanged })
     }
 
-    /// The file with all changes. Without any it stays as it is, to the byte.
+    /// The file with all changes. Without changes it stays identical to the byte.
     pub(crate) fn change(self) -> TextChange {
         let mut text = self.document.to_string();
         if text == self.unchanged {
@@ -54,7 +54,7 @@ impl TomlFile {
         &mut self.document
     }
 
-    /// The table at this path, which is created where it is missing.
+    /// The table at this path; missing ones are created.
     pub(crate) fn table(&mut self, path: &[&str]) -> Result<&mut Table, Unusable> {
         let file = self.change.file.clone();
         let mut table = self.document.as_table_mut();
@@ -70,7 +70,7 @@ impl TomlFile {
         Ok(table)
     }
 
-    /// Sets our MCP server below `key`. Keeps what the user added to its entry.
+    /// Sets our MCP server below `key`. Keeps members that the user added to its entry.
     pub(crate) fn add_server(
         &mut self,
         key: &str,
@@ -164,8 +164,9 @@ mod tests {
     fn entries_come_and_go_and_comments_stay() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("config.toml");
-        let before = "# mine\nmodel = \"m\" # the best\n\n[[hooks]]\nevent = \"Stop\"\ncommand = \"say done\"\n\n\
-                      [mcp_servers.other]\ncommand = \"x\" # keep\n";
+        let before = "\
+            # mine\nmodel = \"m\" # the best\n\n[[hooks]]\nevent = \"Stop\"\n\
+            command = \"say done\"\n\n[mcp_servers.other]\ncommand = \"x\" # keep\n";
         fs::write(&file, before).unwrap();
         let mut toml = TomlFile::open(&file).unwrap();
         toml.add_server("mcp_servers", "/b/claude-mem", &[("DIR", "/d".into())]).unwrap();

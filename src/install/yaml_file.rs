@@ -1,8 +1,8 @@
-//! A YAML file of another program, of which one entry is added or removed line by line. Everything
-//! else stays as it is.
+//! Adds or removes one entry in a YAML file of another program, line by line. All other lines stay
+//! unchanged.
 //!
-//! Only what can be changed without understanding the rest is: entries of a top-level key in block
-//! style. Other files are left alone, and the user is shown the entry.
+//! Only entries of a top-level key in block style are edited, because that needs no full parser.
+//! Other files are not changed, and the entry is shown to the user.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::{is_our_program, manifest::TextChange};
 pub enum YamlForm {
     /// An item of a list, with `name`, `command` and `args`.
     Item,
-    /// A member with the name of the server, as Goose has it.
+    /// A member with the name of the server, as in Goose.
     Member,
 }
 
@@ -130,7 +130,7 @@ impl YamlFile {
         }
     }
 
-    /// The program of our entry, if that is there.
+    /// The program of our entry, if it exists.
     pub(crate) fn program(&self, key: &str, form: YamlForm) -> Option<&str> {
         let (at, end) = self.entry_at(key, form)?;
         self.lines[at..end].iter().find_map(|line| our_program(line))
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_comes_and_goes_and_everything_else_stays() {
+    fn an_entry_is_added_and_removed_and_everything_else_stays() {
         for before in [
             "",
             "name: mine # best\n",
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_or_not_ours_is_left_alone() {
+    fn unsupported_files_and_foreign_entries_are_not_changed() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("config.yaml");
         for text in [

@@ -1,8 +1,8 @@
-//! Compaction: removes from the log what is no longer needed, and from all files next to it.
+//! Compaction: removes data that is no longer needed from the log and from all files next to it.
 //!
-//! First a point is recorded in the log, so that the events before it alone determine what is
-//! removed. Then the tables are brought up to date, segments are rewritten one after another, and
-//! the database is vacuumed. A crash at any time loses nothing; the next run does the rest.
+//! First a point is recorded in the log, so that only events before it determine what is removed.
+//! Then the tables are brought up to date, segments are rewritten one by one, and the database is
+//! vacuumed. A crash at any time loses nothing; the next run continues.
 
 use std::{
     sync::{
@@ -46,11 +46,11 @@ pub struct Outcome {
     pub files: (usize, usize),
     /// Records whose content was erased.
     pub erased: u64,
-    /// Bytes of torn writes, and of damage that may hold forgotten content.
+    /// Bytes of torn writes, and of damage that may contain forgotten content.
     pub dropped_bytes: u64,
     /// Damaged segments that were not rewritten.
     pub left: Vec<u64>,
-    /// Whether one of them holds forgotten content.
+    /// Whether one of them contains forgotten content.
     pub is_forgotten_left: bool,
     pub memory: Vacuumed,
     /// Bytes of old databases, quarantine and diagnostics that were deleted.

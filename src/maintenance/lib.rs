@@ -1,5 +1,4 @@
-//! Maintenance of the stored log: compaction, retention, repair, and redaction of what is already
-//! stored.
+//! Maintenance of the stored log: compaction, retention, repair, and redaction of stored events.
 
 pub mod compact;
 mod purge;

@@ -10,8 +10,8 @@ use memchr::memmem;
 
 use claude_mem_core::{app::App, failure::Failure};
 
-/// Deletes old databases, damaged bytes that may hold forgotten content, and diagnostics, which may
-/// quote anything. Returns the number of bytes.
+/// Deletes old databases, damaged bytes that may contain forgotten content, and diagnostics, which
+/// may quote anything. Returns the number of bytes.
 pub(super) fn leftovers(app: &App, store: &Store, forgotten: &Eraser) -> Result<u64, Failure> {
     let mut bytes = store.remove_leftovers()?;
     for path in files(&app.paths.log().join("quarantine")) {
@@ -25,7 +25,7 @@ pub(super) fn leftovers(app: &App, store: &Store, forgotten: &Eraser) -> Result<
     Ok(bytes)
 }
 
-/// Whether damaged bytes may hold forgotten content: they come from a segment with forgotten
+/// Whether damaged bytes may contain forgotten content: they come from a segment with forgotten
 /// records, or contain the id of one. A spilled file is always suspect.
 fn is_suspect(path: &Path, store: &Store, forgotten: &Eraser) -> Result<bool, Failure> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -54,7 +54,7 @@ fn remove(path: &Path) -> Result<u64, Failure> {
     }
 }
 
-/// Deletes every file that may hold content removed from the log.
+/// Deletes every file that may contain data removed from the log.
 pub(super) fn everything(app: &App, store: &Store) -> Result<u64, Failure> {
     let mut bytes = store.remove_leftovers()?;
     for dir in [app.paths.log().join("quarantine"), app.paths.data.join("logs")] {

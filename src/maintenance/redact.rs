@@ -56,7 +56,7 @@ pub fn redact(
     let segments = if is_dry_run { log.segments()? } else { sealed(&log)? };
     let total = segments.iter().map(|info| info.bytes).sum();
     let done = AtomicU64::new(0);
-    // Always with secrets: that is what the command is for.
+    // Secrets are always redacted: that is the purpose of the command.
     let policy = Policy { redact_secrets: true, ..policy(&app.settings) };
     let mut judge = Redacting { policy, rules: Rules::new() };
     for info in segments {
@@ -92,7 +92,7 @@ pub fn redact(
 
 struct Redacting {
     policy: Policy,
-    /// Found since it was last taken.
+    /// Rules found since the last call.
     rules: Rules,
 }
 

@@ -1,7 +1,7 @@
 //! Repairs the log automatically, from the remote or from the backup.
 //!
-//! The worker reads the whole log once a day, and as soon as folding meets damage. Damaged bytes go
-//! to `quarantine/` first, as with `claude-mem verify`.
+//! The worker reads the complete log once a day, and as soon as folding finds damage. Damaged bytes
+//! are first copied to `quarantine/`, as with `claude-mem verify`.
 
 use std::{
     fs, io,
@@ -32,13 +32,14 @@ use claude_mem_sync::ship::{
 /// Between two checks of the whole log.
 const CHECK_EVERY: SignedDuration = SignedDuration::from_hours(24);
 
-/// The result of the last check, kept in `backups/repair.json`. Losing it costs one more check.
+/// The result of the last check, stored in `backups/repair.json`. If it is lost, the next check
+/// runs earlier.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Repair {
     /// When the whole log was last read.
     pub checked_at: Option<Timestamp>,
-    /// Damaged places in the tables by then.
+    /// Damaged places in the tables at that time.
     pub gaps: u64,
     /// When something was last repaired.
     pub repaired_at: Option<Timestamp>,
@@ -68,8 +69,8 @@ impl Repair {
     }
 }
 
-/// Checks the log if that is due, or if folding met `gaps` that it had not met at the last check,
-/// and repairs what is damaged.
+/// Checks the log if that is due, or if folding found `gaps` since the last check, and repairs
+/// damage.
 pub fn turn(app: &mut App, gaps: u64) -> Result<(), Failure> {
     let last = Repair::load(&app.paths);
     let is_fresh =
@@ -81,7 +82,7 @@ pub fn turn(app: &mut App, gaps: u64) -> Result<(), Failure> {
 }
 
 /// Handles a backup that is not a copy of the current log: one of them is damaged, or was replaced
-/// by an older one.
+/// by an older version.
 pub fn backup(app: &mut App) -> Result<(), Failure> {
     unless_compacting(app, |app| run(app, true))
 }
@@ -97,8 +98,8 @@ fn unless_compacting(
     }
 }
 
-/// Reads the whole log and repairs what is damaged. If the backup `is_other_history`, also brings
-/// back what only the backup holds, and then makes the backup a copy of the log again.
+/// Reads the complete log and repairs damage. If the backup `is_other_history`, also restores
+/// records that only the backup contains, and then makes the backup a copy of the log again.
 fn run(app: &mut App, is_other_history: bool) -> Result<(), Failure> {
     let dir = app.paths.log();
     let Some(host) = local::host(&dir)? else { return Ok(()) };

@@ -56,8 +56,8 @@ pub fn worth_it(app: &App) -> Result<Option<Options>, Failure> {
     Ok(is_worth_it.then(|| Options { raw_before_us, ..Options::default() }))
 }
 
-/// The time before which only digests are kept, by the settings; `None` keeps everything. Records
-/// not uploaded yet are kept, unless the settings allow otherwise.
+/// The time before which only digests are kept, according to the settings; `None` keeps everything.
+/// Records that are not uploaded yet are kept, unless the settings allow otherwise.
 pub fn raw_before(app: &App) -> Result<Option<u64>, Failure> {
     let segments = Log::open(&app.paths.log(), LogOptions::default())?.segments()?;
     Ok(raw_before_of(app, &segments))
@@ -116,7 +116,7 @@ mod tests {
     /// 2026-03-01T00:00:00Z
     const START_US: u64 = 1_772_323_200_000_000;
 
-    /// A log with one segment for each of ten days, as of the last day.
+    /// A log with one segment for each of ten days, on the last day.
     struct Days {
         outer: tempfile::TempDir,
     }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_shipped_loses_its_raw_text_unless_more_is_allowed() {
+    fn only_shipped_events_lose_their_raw_text_by_default() {
         let days = Days::new();
         let by_age = ("CLAUDE_MEM_RETENTION_DAYS", "3");
         let allowed = ("CLAUDE_MEM_RETENTION_UNSHIPPED", "true");

@@ -68,7 +68,7 @@ pub fn subject(event: &Event) -> String {
     one_line(&text)
 }
 
-/// The titles in a response, which is XML; without one, the response.
+/// The titles in an XML response; without any, the response itself.
 pub fn response_titles(response: &str) -> String {
     let reply = read_reply(response, KINDS);
     let request = reply.summary.and_then(|summary| summary.request);
@@ -77,7 +77,7 @@ pub fn response_titles(response: &str) -> String {
     if titles.is_empty() { response.to_owned() } else { titles.join("; ") }
 }
 
-/// What is forgotten, or that a forgetting is undone.
+/// Describes a forgetting, or the undo of one.
 fn forgetting(forgotten: &Forgotten) -> String {
     let Forgotten { events, rows, session, project, file, text, .. } = forgotten;
     let some = |number: usize, what| (number > 0).then(|| count(number, what));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forgetting_says_what_it_concerns() {
+    fn a_forgetting_is_described_by_its_conditions() {
         let rows = vec!["a/1".to_owned(), "a/2".to_owned()];
         let forgotten = Forgotten { rows, reason: "wrong".into(), ..Forgotten::default() };
         assert_eq!(subject(&forgotten.into()), "2 memories, wrong");

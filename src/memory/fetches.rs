@@ -16,11 +16,11 @@ use crate::{
     resolve::current_project,
 };
 
-/// Letters per token, roughly.
+/// Bytes per token, roughly.
 const TOKEN_BYTES: usize = 4;
 
-/// Appends which observations the assistant was given in full because it asked for them, and the
-/// size of their text. The fetch succeeds whether this does or not.
+/// Records the observations that the assistant fetched in full, and the size of their text. If
+/// recording fails, the fetch still succeeds.
 pub fn record_fetch(app: &App, store: &Store, fetched: &[MemoryId], text_bytes: usize) {
     if let Err(failure) = try_record(app, store, fetched, text_bytes) {
         let message = format!("fetch: not recorded: {}", failure.render(false).trim_end());

@@ -37,7 +37,7 @@ pub struct HitJson {
     /// The client of its session, such as `codex`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
-    /// The host that it comes from, if that is another machine.
+    /// The host that recorded it, if it is another machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// The title, the summarized request, or the first line of the prompt.
@@ -52,12 +52,12 @@ pub struct HitJson {
     pub file: Option<String>,
     /// About how many tokens it takes to read it in full.
     pub tokens: usize,
-    /// Other memories of the same turn that match: `12`, `S3`, `P9`.
+    /// Other matching memories of the same turn: `12`, `S3`, `P9`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<String>,
     /// The relevance to the query; 0 without a query.
     pub score: f64,
-    /// How the score was calculated, if the request asked for it.
+    /// How the score was calculated, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub explanation: Option<Score>,
@@ -99,10 +99,10 @@ pub struct DetailsJson<'a> {
     session: Option<&'a str>,
     client: Option<&'a str>,
     prompt_number: Option<u32>,
-    /// For a note that counts in more than its project: `global` or `tree`.
+    /// For a note that applies beyond its project: `global` or `tree`.
     #[serde(skip_serializing_if = "Option::is_none")]
     scope: Option<&'static str>,
-    /// The folder in whose projects it counts.
+    /// The folder whose projects it applies to.
     #[serde(skip_serializing_if = "Option::is_none")]
     tree: Option<&'a str>,
     #[serde(flatten)]
@@ -115,7 +115,7 @@ pub struct DetailsJson<'a> {
     usage: Option<Usage>,
 }
 
-/// How a memory is marked. A mark that it does not have is left out.
+/// How a memory is marked. Missing marks are omitted.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct MarksJson {
     /// First in the context of sessions, at any age.

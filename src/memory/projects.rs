@@ -1,7 +1,8 @@
 //! Projects by name: list, rename, merge, and undo a merge.
 //!
 //! A merge is an event. Memories keep the project they were recorded under, and queries follow the
-//! merge, so an undo loses nothing. It holds on every machine, and for everything recorded later.
+//! merge, so an undo loses nothing. A merge applies on every machine, and to everything recorded
+//! later.
 
 use std::path::Path;
 
@@ -25,7 +26,7 @@ pub struct ListedProject {
     pub aliases: Vec<ProjectAlias>,
 }
 
-/// All projects with sessions or memories, the one used last first.
+/// All projects with sessions or memories, the most recently used first.
 pub fn list(store: &Store) -> Result<Vec<ListedProject>, Failure> {
     let aliases = store.project_aliases()?;
     let is_used = |stats: &ProjectStats| stats.sessions + stats.observations + stats.summaries > 0;
@@ -51,7 +52,8 @@ pub fn rename(app: &App, store: &mut Store, name: &str, label: &str) -> Result<S
     Ok(key)
 }
 
-/// Everything recorded in one project, now and later, belongs to another one. Returns both keys.
+/// Merges a project into another one, for everything recorded in it now and later. Returns both
+/// keys.
 pub fn merge(
     app: &App,
     store: &mut Store,
@@ -62,7 +64,7 @@ pub fn merge(
     join(app, store, from, into)
 }
 
-/// As [`merge`], for a folder or key of which nothing needs to be recorded yet.
+/// Like [`merge`], for a folder or key without recorded events.
 pub fn alias(
     app: &App,
     store: &mut Store,
@@ -124,7 +126,7 @@ pub fn split(app: &App, store: &mut Store, name: &str) -> Result<String, Failure
 
 fn append(app: &App, store: &mut Store, merged: ProjectMerged) -> Result<(), Failure> {
     record(app, &ProjectId::of_session(), session(app), &Event::from(merged))?;
-    // A merge may depend on the order of earlier events, which takes a rebuild.
+    // A merge can change the order in which events apply, so the database may have to be rebuilt.
     store::fold(store, &store::open_log(app)?)?;
     Ok(())
 }

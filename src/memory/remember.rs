@@ -1,4 +1,4 @@
-//! Records a memory that a user or program wrote: for command line, MCP, HTTP and viewer.
+//! Records a memory written by a user or program, for command line, MCP, HTTP and viewer.
 
 use std::path::Path;
 
@@ -38,11 +38,11 @@ pub struct Note {
     pub project: Option<String>,
     /// The interface: `cli`, `mcp`, `http`, `viewer`.
     pub via: &'static str,
-    /// Where it counts.
+    /// Where it applies.
     pub scope: NoteScope,
 }
 
-/// The scope that a caller asked for: its project, every project, or those below a folder.
+/// The requested scope: the project, every project, or those below a folder.
 pub fn note_scope(is_global: bool, tree: Option<&str>) -> Result<NoteScope, Failure> {
     match (is_global, tree) {
         (true, Some(_)) => {
@@ -51,7 +51,7 @@ pub fn note_scope(is_global: bool, tree: Option<&str>) -> Result<NoteScope, Fail
         (true, None) => Ok(NoteScope::Global),
         (false, None) => Ok(NoteScope::Project),
         (false, Some(folder)) => {
-            // Folders of projects are known by their real path.
+            // Folders of projects are stored as real paths.
             let found = canonicalize(Path::new(folder)).ok().filter(|found| found.is_dir());
             let found =
                 found.ok_or_else(|| Failure::usage(format!("there is no folder `{folder}`")))?;
@@ -67,7 +67,7 @@ pub struct Remembered {
     pub event: Id,
     /// The id of the row; `None` if the tables are too far behind.
     pub name: Option<MemoryId>,
-    /// The label of its project, or where else it counts.
+    /// The label of its project, or the scope in which it applies.
     pub place: String,
     /// Whether private text or secrets were removed.
     pub is_redacted: bool,

@@ -1,4 +1,4 @@
-//! What was asked, done, failed, left open, committed and spent in a time range, without a model.
+//! Requests, results, failures, open work, commits and costs of a time range, without a model.
 //!
 //! Every number is a count or a sum over events of the log; nothing is estimated.
 
@@ -50,7 +50,7 @@ pub struct Group {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub day: Option<String>,
     pub total: Totals,
-    /// One entry per session, newest first, as all lists.
+    /// One entry per session, newest first, like all lists.
     pub asked: Vec<SessionPrompts>,
     pub done: Vec<Statement>,
     /// Failed commands.
@@ -67,9 +67,9 @@ pub struct Totals {
     pub sessions: usize,
     pub prompts: usize,
     pub tool_uses: usize,
-    /// Without those that the user interrupted.
+    /// Excluding those that the user interrupted.
     pub failed_tool_uses: usize,
-    /// Different files.
+    /// Number of distinct files.
     pub files_edited: usize,
     pub commits: usize,
     /// Input and output tokens of requests to the provider.
@@ -126,15 +126,15 @@ pub struct CommitMade {
     pub at_us: u64,
 }
 
-/// A group in the making.
+/// A group under construction.
 #[derive(Default)]
 struct GroupDraft {
     group: Group,
     sessions: BTreeSet<i64>,
     files: BTreeSet<(i64, String)>,
-    /// Place in `asked`, by session.
+    /// Position in `asked`, by session.
     asked: HashMap<Option<i64>, usize>,
-    /// Place in `failed`, by project and command.
+    /// Position in `failed`, by project and command.
     failed: HashMap<(i64, String), usize>,
     cost_micros: u64,
 }
@@ -189,7 +189,7 @@ pub fn report(
     })
 }
 
-/// What is done, each once; and what was open at the end of each session.
+/// Adds completed work without duplicates, and the open work at the end of each session.
 fn add_summaries(
     rows: &ReportRows,
     groups: &Groups<'_>,
@@ -221,7 +221,7 @@ fn add_summaries(
     }
 }
 
-/// Failed commands and commits, which only the log has in full.
+/// Adds failed commands and commits, which only the log contains in full.
 fn add_commands(
     app: &App,
     rows: &ReportRows,
@@ -233,7 +233,7 @@ fn add_commands(
     let mut heads: HashMap<i64, String> = HashMap::new();
     let mut seen = HashSet::new();
     for used in rows.tool_uses.iter().filter(|used| used.tool == "Bash") {
-        // Of an erased event only the row is left.
+        // Only the row of an erased event is left.
         let Some(recorded) = store::event_at(&log, used.seq)? else { continue };
         let Recorded { envelope, event: Event::ToolUsed(body), .. } = &recorded else { continue };
         let Some(command) = shell_command(&body.input) else { continue };
@@ -273,7 +273,7 @@ impl GroupDraft {
         }
     }
 
-    /// Notes that a command ran.
+    /// Records that a command ran.
     fn run(&mut self, used: &ReportToolUse, command: &str, error: impl FnOnce() -> String) {
         let key = (used.place.project, command.to_owned());
         let list = &mut self.group.failed;

@@ -30,8 +30,8 @@ pub fn project(app: &App, store: &Store, name: Option<&str>) -> Result<ProjectId
     Err(unknown_project(name))
 }
 
-/// The same project, with the name that it has now: the user may have renamed or merged it. Events
-/// keep the name of their folder.
+/// The same project, with its current name: the user may have renamed or merged it. Events keep the
+/// name of their folder.
 pub fn named_project(app: &App, store: &Store, name: Option<&str>) -> Result<ProjectId, Failure> {
     let project = project(app, store, name)?;
     let known = store.project_named(&project.key)?.map(|(_, label, _)| label);
@@ -58,13 +58,13 @@ pub fn only_project(store: &Store, name: &str) -> Result<String, Failure> {
     Err(unknown_project(name))
 }
 
-/// The project of this key or label that was used last. Looks at no folder, so a request over HTTP
+/// The most recently used project with this key or label. Accesses no folder, so an HTTP request
 /// may name it.
 pub fn recorded_project(store: &Store, name: &str) -> StoreResult<Option<ProjectId>> {
     Ok(store.project_named(name)?.map(from_row))
 }
 
-/// The key of the only project of this key or label. Looks at no folder.
+/// The key of the only project with this key or label. Accesses no folder.
 pub fn only_recorded_project(store: &Store, name: &str) -> Result<Option<String>, Failure> {
     match &store.project_keys_named(name)?[..] {
         [] => Ok(None),
@@ -113,10 +113,10 @@ pub fn session(store: &Store, name: &str) -> Result<String, Failure> {
     match &ids[..] {
         [only] => Ok(only.clone()),
         [exact, ..] if exact == name => Ok(exact.clone()),
-        [] => Err(Failure::usage(format!("there is no recorded session `{name}`"))
-            .remedy(
-                "find sessions with `claude-mem log`, and memories, such as `12` or `S3`, with `claude-mem search`",
-            )),
+        [] => Err(Failure::usage(format!("there is no recorded session `{name}`")).remedy(
+            "find sessions with `claude-mem log`, and memories, such as `12` or `S3`, with \
+             `claude-mem search`",
+        )),
         several => Err(Failure::usage(format!("`{name}` is the beginning of several sessions"))
             .remedy(format!("name one of them: {}", several.join(", ")))),
     }

@@ -21,11 +21,11 @@ use claude_mem_core::{app::App, failure::Failure};
 /// What to change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Other texts.
+    /// New texts.
     Edit(Edit),
     /// It comes first in the context of sessions.
     Pin,
-    /// It is treated like others.
+    /// It loses its pin.
     Unpin,
     /// It is wrong; the reason may be empty.
     Wrong(String),
@@ -135,7 +135,7 @@ pub fn revise(
     Ok(Revised { event, is_redacted: redactor.is_redacted, title })
 }
 
-/// The observation of this id, wrong, superseded or not.
+/// The observation with this id, even if it is wrong or superseded.
 fn find(store: &Store, name: MemoryId) -> Result<MemoryDetails, Failure> {
     if name.kind != Kind::Observation {
         let kind = name.kind.name();

@@ -23,7 +23,7 @@ pub enum ProjectScope {
     CurrentFirst,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug)]
 pub struct SearchResponse {
     /// The hits and how the query was understood.
@@ -34,7 +34,7 @@ pub struct SearchResponse {
     pub no_match_in: Option<String>,
     /// How many more memories match in other projects, if only the current one was searched.
     pub matches_elsewhere: usize,
-    /// By what they are ranked.
+    /// The kind of ranking.
     pub ranking: Ranking,
 }
 
@@ -51,9 +51,9 @@ pub fn matches(results: &SearchResults) -> String {
     }
 }
 
-/// Finds memories by their words, and by meaning if they have vectors. A last word that no memory
-/// contains is taken as the start of one, if it is the only word or nothing else is found. A
-/// request without kinds is for all kinds.
+/// Finds memories by words, and by meaning if they have vectors. A last word that no memory
+/// contains is treated as a prefix, if it is the only word or nothing else is found. A request
+/// without kinds searches all kinds.
 pub fn search(
     app: &App,
     store: &Store,

@@ -1,4 +1,4 @@
-//! What a recorded shell command was, why it failed, and which commits it made.
+//! Reads recorded shell commands: the command, its error, and its commits.
 
 use claude_mem_events::{Envelope, ToolUsed};
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub(crate) fn shell_command(input: &str) -> Option<String> {
     Some(input["command"].as_str()?.trim().to_owned()).filter(|command| !command.is_empty())
 }
 
-/// What build tools print while nothing is wrong yet.
+/// Output of build tools before any error.
 const PROGRESS: [&str; 14] = [
     "Blocking ",
     "Building ",
@@ -38,8 +38,7 @@ const PROGRESS: [&str; 14] = [
     "Updating ",
 ];
 
-/// The first line of an error that says something. Claude Code puts `Exit code 1` before the
-/// output.
+/// The first informative line of an error. Claude Code puts `Exit code 1` before the output.
 pub(crate) fn first_error(error: &str) -> String {
     let mut lines = error.lines().map(str::trim).filter(|line| {
         let is_progress = PROGRESS.iter().any(|start| line.starts_with(start));
@@ -48,8 +47,8 @@ pub(crate) fn first_error(error: &str) -> String {
     lines.next().unwrap_or_else(|| error.trim().lines().next().unwrap_or_default()).to_owned()
 }
 
-/// The commits that a command made: those that git printed; else the new HEAD, if the command is a
-/// quiet `git commit`.
+/// The commits of a command, as printed by git, or else the new HEAD if the command is a quiet `git
+/// commit`.
 pub(crate) fn commits(
     command: &str,
     used: &ToolUsed,
@@ -64,7 +63,7 @@ pub(crate) fn commits(
     let mut made: Vec<Commit> = printed.lines().filter_map(reported_commit).collect();
     let is_new = !head_before.is_empty() && head_before != envelope.commit;
     if made.is_empty() && is_new && words.contains(&"commit") {
-        // The length that git prints in most repositories.
+        // The length of hashes that git prints in most repositories.
         let id: String = envelope.commit.chars().take(7).collect();
         let branch = envelope.branch.clone();
         made.extend((!id.is_empty()).then_some(Commit { id, branch, subject: String::new() }));
@@ -72,15 +71,15 @@ pub(crate) fn commits(
     made
 }
 
-/// Whether a command made this commit, given by its whole hash.
+/// Whether a command made this commit, given by its full hash.
 pub(crate) fn made_commit(used: &ToolUsed, envelope: &Envelope, id: &str) -> bool {
     let Some(command) = shell_command(&used.input) else { return false };
-    // HEAD before it is unknown: a quiet `git commit` that leaves HEAD there made it.
+    // The earlier HEAD is unknown: a quiet `git commit` that leaves HEAD at this commit made it.
     let made = commits(&command, used, envelope, "unknown");
     made.iter().any(|commit| id.starts_with(&commit.id))
 }
 
-/// What a command printed. If it failed, that is in its error.
+/// The output of a command. If it failed, the output is in its error.
 fn printed(used: &ToolUsed) -> String {
     if used.has_failed {
         return used.error.clone();
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_commit_is_known_by_the_new_head() {
+    fn a_quiet_commit_is_recognized_by_the_new_head() {
         let (before, after) = ("a".repeat(40), "b".repeat(40));
         assert_eq!(made("git commit -qm x", "", &after, &before), [commit("bbbbbbb", "fix", "")]);
         assert_eq!(made("git commit -qm x || true", "", &before, &before), []);
@@ -149,10 +148,12 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_of_an_error_says_what_is_wrong() {
+    fn the_first_informative_line_of_an_error_is_found() {
         assert_eq!(first_error("Exit code 1\n\n  no such test\nmore"), "no such test");
         assert_eq!(first_error("Exit code 1"), "Exit code 1");
-        let built = "Exit code 101\n   Compiling shop v0.1.0\n    Checking cart\nerror[E0308]: mismatched types";
+        let built = "\
+            Exit code 101\n   Compiling shop v0.1.0\n    Checking cart\n\
+            error[E0308]: mismatched types";
         assert_eq!(first_error(built), "error[E0308]: mismatched types");
     }
 }

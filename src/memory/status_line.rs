@@ -1,7 +1,7 @@
 //! One line about memory, for the status line of a client.
 //!
-//! A client runs it after every message, so it only reads: nothing is indexed, locked for writing
-//! or created. Events that are not indexed yet are counted from the end of the log.
+//! A client runs it after every message, so it only reads: it does not index, lock for writing or
+//! create anything. Events that are not indexed yet are counted from the end of the log.
 
 use std::{fmt, path::Path};
 
@@ -11,7 +11,7 @@ use claude_mem_events::{Event, ObservationRef, Recorded, Seq, StopScope};
 use claude_mem_log::{Item, Log, Options};
 use claude_mem_projections::{Error, Store};
 
-/// How much of the log after the index is read: about two milliseconds.
+/// How much of the log after the index is read: takes about two milliseconds.
 const LOOK_BYTES_MAX: usize = 2 << 20;
 
 /// What the line is about.
@@ -28,7 +28,7 @@ pub struct StatusLineRequest<'a> {
 pub struct StatusLine {
     /// Observations of the project.
     pub memories: u64,
-    /// Observations that the session was given in full.
+    /// Observations that the session received in full.
     pub given: u64,
     /// Events of this machine that are not distilled.
     pub pending: u64,
@@ -66,7 +66,8 @@ pub fn status_line(
     Ok(line)
 }
 
-/// Counts pending events after `position`, and adds what the session was given there.
+/// Counts pending events after `position`, and adds the observations that the session received
+/// there.
 fn behind(
     log: &Log,
     position: Seq,
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_names_only_what_there_is() {
+    fn the_line_omits_zero_counts() {
         let mut line = StatusLine { memories: 1, ..StatusLine::default() };
         assert_eq!(line.to_string(), "claude-mem 1 memory");
         line = StatusLine { memories: 1280, given: 5, pending: 3, problem: Some("x fails".into()) };

@@ -43,7 +43,7 @@ pub fn open_log_of(app: &App, seq: Seq) -> Result<Log, Failure> {
     copy.map(|copy| copy.log).ok_or_else(|| Failure::new("the log of that machine is missing"))
 }
 
-/// The event at this place of the log; `None` if it is damaged or gone.
+/// The event at this position of the log; `None` if it is damaged or missing.
 pub fn event_at(log: &Log, seq: Seq) -> Result<Option<Recorded>, Failure> {
     let place = local_seq(seq);
     Ok(match EventReader::from(log, place).next()? {
@@ -103,8 +103,8 @@ fn fold_progress(store: &Store, log: &Log) -> LogProgress {
     LogProgress::new("indexing", log, Some(store.foreign()))
 }
 
-/// Folds for about `time_max`, for readers. An outdated database is left as it is; one built from a
-/// replaced log is wrong, so it is rebuilt.
+/// Folds for about `time_max`, for readers. An outdated database is left unchanged; one built from
+/// a replaced log is wrong, so it is rebuilt.
 pub fn fold_for(store: &mut Store, log: &Log, time_max: Duration) -> Result<FoldState, Error> {
     let began = Instant::now();
     let progress = fold_progress(store, log);
@@ -139,7 +139,7 @@ pub fn open_folded(app: &mut App) -> Result<Store, Failure> {
 /// How long a rebuild that lost events is reported.
 const REBUILT_REPORTED: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// Reports a recent rebuild that was needed because the log no longer held all indexed events.
+/// Reports a recent rebuild that was needed because the log no longer contained all indexed events.
 pub fn rebuild_report(app: &App, store: &Store) -> Option<String> {
     let rebuilt = store.last_history_rebuild().ok().flatten()?;
     let moment = |at_us: u64| Timestamp::from_microsecond(at_us.cast_signed()).unwrap_or_default();
@@ -155,7 +155,8 @@ pub fn rebuild_report(app: &App, store: &Store) -> Option<String> {
     Some(match rebuilt.is_other_log {
         true => format!("memory.db was rebuilt because the log was replaced: {lost}"),
         false => format!(
-            "memory.db was rebuilt because it was ahead of the log, after a power loss or with an older log: {lost}"
+            "memory.db was rebuilt because it was ahead of the log, after a power loss or with an \
+             older log: {lost}"
         ),
     })
 }
@@ -181,12 +182,12 @@ pub fn open_whole(app: &mut App) -> Result<(Store, Log), Failure> {
     Ok((store, log))
 }
 
-/// The database for reading, as [`open_folded`] if it is writable, else as it is.
+/// The database for reading: as [`open_folded`] if it is writable, or else without folding.
 pub fn read_folded(app: &mut App) -> Result<Store, Failure> {
     read(app, Some(WAIT_MAX))
 }
 
-/// The database for reading, as [`open_whole`] if it is writable, else as it is.
+/// The database for reading: as [`open_whole`] if it is writable, or else without folding.
 pub fn read_whole(app: &mut App) -> Result<Store, Failure> {
     read(app, None)
 }
@@ -235,8 +236,8 @@ fn fold_file(
     Ok(store)
 }
 
-/// Reads memory.db as it is, because the mode, by which new events are indexed, cannot be used. If
-/// that fails, folds the log into memory under the built-in mode.
+/// Reads memory.db without folding, because the mode, which indexing depends on, cannot be used. If
+/// that fails, folds the log in memory with the built-in mode.
 fn read_without_mode(app: &mut App, log: &Log, failure: &Failure) -> Result<Store, Failure> {
     let (what, ..) = failure.parts();
     app.output
@@ -249,7 +250,7 @@ fn read_without_mode(app: &mut App, log: &Log, failure: &Failure) -> Result<Stor
     Ok(store)
 }
 
-/// Reads memory.db as it is; if that fails, folds the log into memory.
+/// Reads memory.db without folding; if that fails, folds the log in memory.
 fn read_without_writing(
     app: &mut App,
     options: StoreOptions,

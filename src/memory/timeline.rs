@@ -1,4 +1,4 @@
-//! What happened around a memory, a time, or the best match of a query.
+//! The events around a memory, a time, or the best match of a query.
 
 use claude_mem_core::{app::App, failure::Failure, time_arg::When};
 use claude_mem_projections::{
@@ -21,18 +21,18 @@ pub enum TimelineAnchor {
     IdOrTime(String),
     /// The best match of these words.
     Query(String),
-    /// A memory, else a time, else the best match: as a person types it.
+    /// A memory, or else a time, or else the best match, for interactive input.
     Any(String),
 }
 
 /// Which projects a timeline covers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum TimelineScope {
-    /// The project of the anchor, if the anchor is a memory; else all projects.
+    /// The project of the anchor, if the anchor is a memory; otherwise all projects.
     #[default]
     OfAnchor,
-    /// The project of the anchor, if the anchor is a memory; else the current one, and all if it
-    /// has no match.
+    /// The project of the anchor, if the anchor is a memory; otherwise the current one, and all if
+    /// it has no match.
     CurrentFirst,
     /// All of them.
     All,
@@ -49,7 +49,7 @@ pub struct TimelineRequest {
     pub scope: TimelineScope,
 }
 
-/// Memories in order of time around the anchor.
+/// Memories around the anchor, ordered by time.
 pub fn timeline(
     app: &App,
     store: &Store,

@@ -1,15 +1,15 @@
-//! Text in a prompt that the client wrote, not the user: notifications, messages of teammates, tags
-//! of an editor, output of the client's own commands.
+//! Finds text in a prompt that the client wrote, not the user: notifications, messages of
+//! teammates, tags of an editor, output of the client's own commands.
 //!
-//! Only whole blocks count, from a tag at the start of a line to its closing tag, so a tag that the
-//! user mentions stays. Linear time: the input is untrusted.
+//! Only whole blocks are recognized, from a tag at the start of a line to its closing tag, so a tag
+//! that the user mentions is kept. Linear time: the input is untrusted.
 
 use std::borrow::Cow;
 
-/// Who wrote a prompt.
+/// The author of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Author {
-    /// The user, perhaps with text of the client.
+    /// The user, possibly with text of the client.
     User,
     /// The client alone.
     Client,
@@ -17,7 +17,7 @@ pub enum Author {
     Teammate,
 }
 
-/// What the user typed, and who wrote the prompt.
+/// The user's text, and the author of the prompt.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Typed<'a> {
     /// Without the client's text; unchanged if there is none, empty if there is nothing else.
@@ -49,14 +49,14 @@ const NAMES: [&str; 15] = [
 /// Beginnings of further such tags, as in `ide_opened_file` and `local-command-stdout`.
 const FAMILIES: [&str; 2] = ["ide_", "local-command-"];
 
-/// Lines that the client writes behind a notification.
+/// Lines that the client writes after a notification.
 const BEHIND_TASK: [&str; 2] =
     ["Read the output file to retrieve", "Full transcript available at:"];
 
-/// Each tag that is never closed costs a search to the end of the text.
+/// Each unclosed tag costs a search to the end of the text.
 const UNCLOSED_MAX: usize = 16;
 
-/// Separates what the user typed from what the client wrote.
+/// Separates the user's text from the client's.
 pub fn typed(text: &str) -> Typed<'_> {
     let (mut kept, mut kept_to, mut at) = (String::new(), 0, 0);
     let mut author = Author::User;
@@ -144,13 +144,15 @@ mod tests {
         ] {
             assert_eq!(parts(&text), (String::new(), Author::Client), "{text}");
         }
-        let message = "<teammate-message teammate_id=\"lead\" color=\"blue\">\nReview it\n</teammate-message>";
+        let message = "\
+            <teammate-message teammate_id=\"lead\" color=\"blue\">\nReview it\n\
+            </teammate-message>";
         assert_eq!(parts(message), (String::new(), Author::Teammate));
         assert_eq!(parts(&format!("{message}\n\n{message}")), (String::new(), Author::Teammate));
     }
 
     #[test]
-    fn what_the_user_typed_beside_it_stays() {
+    fn text_typed_next_to_client_text_is_kept() {
         let opened = "<ide_opened_file>The user opened a.rs.</ide_opened_file>";
         let selected = "<ide_selection>fn main() {\n}</ide_selection>";
         assert_eq!(parts(&format!("{opened}\nfix it")), ("fix it".into(), Author::User));
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_says_about_tags_is_unchanged() {
+    fn mentions_of_tags_are_unchanged() {
         for text in [
             "",
             "fix <b>it</b>",
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn many_tags_without_an_end_cost_no_more_than_other_text() {
+    fn many_unclosed_tags_take_linear_time() {
         let tags: String = (0..200_000).map(|number| format!("<ide_{number}>\n")).collect();
         assert_eq!(typed(&tags).author, Author::User);
         assert_eq!(parts(&TASK_BLOCK.repeat(10_000)), (String::new(), Author::Client));

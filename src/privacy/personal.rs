@@ -1,9 +1,9 @@
 //! Replaces personal data: e-mail addresses, phone numbers, payment cards, IBANs, US social
 //! security numbers.
 //!
-//! Off unless a setting asks for it: in a code base most addresses belong to maintainers, examples
-//! and licenses. A number counts only with its check digits or in a form that other numbers do not
-//! have. Names, postal addresses and dates of birth have no form that could be recognized.
+//! Disabled by default: in a code base most addresses belong to maintainers, examples and licenses.
+//! A number is recognized only by its check digits or in a format that other numbers do not have.
+//! Names, postal addresses and dates of birth have no recognizable format.
 
 use crate::work;
 
@@ -175,7 +175,8 @@ fn iban(text: &[u8]) -> Option<usize> {
         length += 1;
     }
     work::count(length);
-    // The check digits count last. The text starts with four characters that were read.
+    // The check digits come last in the calculation. The text starts with four characters that were
+    // read.
     account.rotate_left(4);
     let rest = account.iter().fold(0_u32, |rest, byte| match byte {
         b'0'..=b'9' => (rest * 10 + u32::from(byte - b'0')) % 97,
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_personal_data_stays() {
+    fn text_similar_to_personal_data_is_kept() {
         let unchanged = [
             "git@github.com:team/repository.git ssh://git@example.org/team",
             "react@18.2.0 pkg@1.2.beta logo@2x.png @types/node decorator@ @",

@@ -24,9 +24,9 @@ pub(crate) fn cell(text: &str) -> String {
 /// The lines below the heading of a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DayLayout {
-    /// Those without a file, then a heading per file.
+    /// Hits without a file, then a heading per file.
     File,
-    /// As they come.
+    /// In the given order.
     Day,
 }
 

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_read_as_it_was_written_and_by_its_owner_alone() {
+    fn worker_json_round_trips_and_only_its_owner_can_read_it() {
         let data = tempfile::tempdir().unwrap();
         let file = data.path().join(FILE);
         std::fs::write(&file, "an older one that all may read").unwrap();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_tokens_are_alike() {
+    fn every_token_is_different() {
         let (one, other) = (secret().unwrap(), secret().unwrap());
         assert!(one.len() == 64 && one != other);
     }

@@ -1,8 +1,7 @@
-//! Erasing records: zeros over what is forgotten, in every vector file, at once.
+//! Erases records: overwrites forgotten ones with zeros, in every vector file, immediately.
 //!
-//! A vector reveals what its text was about, so it goes when the text goes. Every file in the
-//! directory is treated, whichever model it belongs to, because the setting may name that model
-//! again.
+//! A vector reveals the subject of its text, so it is erased with the text. Files of all models are
+//! processed, because the setting may select their model again.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -39,7 +38,7 @@ pub fn erase(
         let path = entry?.path();
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("bin") => erased += erase_in(&path, &mut is_forgotten)?,
-            // Left by a rewrite that was killed: a running one would hold the lock.
+            // Left by a killed rewrite: a running one would hold the lock.
             Some("new") => fs::remove_file(&path)?,
             _ => {}
         }

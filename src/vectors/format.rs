@@ -126,12 +126,12 @@ impl<'a> Record<'a> {
         &self.0[RECORD_HEADER_BYTES..]
     }
 
-    /// Whether scale and components have the same bits.
+    /// Whether scale and components are bit-identical.
     pub(crate) fn has_vector_of(self, other: Record<'_>) -> bool {
         self.0[32..] == other.0[32..]
     }
 
-    /// The vector, as exactly as the record has it.
+    /// The vector, with the precision of the record.
     pub fn vector(self, center: &[f32]) -> Vec<f32> {
         let components = self.components().iter().zip(center);
         components
@@ -163,9 +163,9 @@ pub(crate) fn encode_record(
     out[start..start + 4].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// The vector minus the center as bytes, and the scale that turns them back.
+/// The vector minus the center as bytes, and the scale to convert them back.
 ///
-/// The center is taken away first because a model's vectors lie to one side of the origin: one
+/// The center is subtracted first because all vectors of a model are on one side of the origin: one
 /// component that is large in all of them would use up the range of the bytes.
 pub(crate) fn quantize(vector: &[f32], center: &[f32]) -> (f32, Vec<i8>) {
     let moved: Vec<f32> = vector.iter().zip(center).map(|(value, center)| value - center).collect();

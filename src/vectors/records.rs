@@ -1,6 +1,6 @@
-//! Reading records of an opened file.
+//! Reads records of an open file.
 //!
-//! They are read, not mapped: a truncated file is then an error, and not the end of the process.
+//! They are read, not mapped: a truncated file is then an error instead of a crash.
 
 use std::{
     fs::File,
@@ -29,8 +29,7 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    /// Opens a file if it has the vectors of this model. No dimensions stand for any number of
-    /// them.
+    /// Opens a file if it contains vectors of this model. 0 accepts any number of dimensions.
     pub(crate) fn open(
         path: &Path,
         model: &ModelId,

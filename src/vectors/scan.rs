@@ -10,25 +10,26 @@ use crate::{
 
 /// Threads that compare records. One alone cannot read as fast as memory delivers.
 const THREADS_MAX: usize = 4;
-/// Records that are worth a thread.
+/// Minimum number of records per thread.
 const THREAD_RECORDS_MIN: usize = 4_000;
 
-/// How near each memory is to a query. A memory is as near as the nearest of its windows.
+/// The similarity of each memory to a query: that of its most similar window.
 ///
-/// A cosine is `(q−c)·(x−c) + c·x + c·q − c·c` for the center `c`. Only the first product is of
-/// bytes.
+/// A cosine is `(q−c)·(x−c) + c·x + c·q − c·c` for the center `c`. Only the first product is
+/// computed on bytes.
 #[derive(Debug)]
 pub struct Scan<'a> {
     vectors: &'a Vectors,
     query: Vec<i8>,
     scale: f32,
     constant: f32,
-    /// By the index in `Vectors::memories`. Negative infinity: no record of it counts any more.
+    /// By the index in `Vectors::memories`. Negative infinity: the memory has no valid record.
     cosines: Vec<f32>,
 }
 
 impl Vectors {
-    /// Compares a unit vector with all records. Fails if the file was truncated since it was opened.
+    /// Compares a unit vector with all records. Fails if the file was truncated after it was
+    /// opened.
     pub fn query(&self, vector: &[f32]) -> io::Result<Scan<'_>> {
         let center = &self.center;
         let (scale, query) = quantize(vector, center);
@@ -94,8 +95,8 @@ impl Scan<'_> {
         self.best_of(count, |_| true)
     }
 
-    /// Like [`best`](Self::best), among the memories that `accept` takes. It is called for near
-    /// ones only.
+    /// Like [`best`](Self::best), among the memories that `accept` returns true for. It is called
+    /// only for similar ones.
     pub fn best_of(
         &self,
         count: usize,
@@ -103,7 +104,7 @@ impl Scan<'_> {
     ) -> Vec<(MemoryKey, f32)> {
         let nearest_first =
             |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
-        // The nearest so far and as many again, so that sorting out is rare.
+        // Keeps twice the number of results, so that the list is sorted rarely.
         let mut kept: Vec<(u32, f32)> = Vec::new();
         let mut least = f32::NEG_INFINITY;
         for (memory, cosine) in self.cosines.iter().enumerate() {
@@ -130,8 +131,8 @@ impl Scan<'_> {
         Some(self.cosines[at]).filter(|cosine| cosine.is_finite())
     }
 
-    /// The digests of a memory's embedded texts, with their cosines. A text that the memory no
-    /// longer has must not count.
+    /// The digests of a memory's embedded texts, with their cosines. The caller must ignore
+    /// outdated texts.
     pub fn digests(&self, key: MemoryKey) -> io::Result<Vec<(Digest, f32)>> {
         let numbers = match self.cosine(key) {
             Some(_) => self.vectors.records_of(key),
@@ -149,8 +150,8 @@ impl Scan<'_> {
     }
 }
 
-/// The cosine of one record, whose product with the query is given. Negative infinity if it was
-/// erased meanwhile.
+/// The cosine of one record from its product with the query. Negative infinity if it was erased
+/// meanwhile.
 #[inline]
 fn cosine(record: Record<'_>, product: i32, query_scale: f32, constant: f32) -> f32 {
     match record.scale() {

@@ -166,7 +166,7 @@ fn a_reader_follows_what_is_appended_changed_and_erased() {
 }
 
 #[test]
-fn nothing_of_an_erased_record_stays_in_any_file() {
+fn no_byte_of_an_erased_record_stays_in_any_file() {
     let world = World::new();
     world.put(&[(1, &["a"]), (2, &["secret"]), (3, &["b"])]);
     let dir = crate::directory(world.dir.path());

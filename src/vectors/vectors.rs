@@ -1,4 +1,4 @@
-//! An opened vector file: which records belong to which memory.
+//! An open vector file: maps records to memories.
 
 use std::{
     io,
@@ -11,7 +11,7 @@ use crate::{
     records::Records,
 };
 
-/// The memory of a record that does not count.
+/// The memory of an invalid record.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// An opened vector file.
@@ -32,7 +32,7 @@ pub struct Vectors {
 /// Records that [`Vectors::sample`] reads.
 const SAMPLED_RECORDS: usize = 256;
 
-/// What some vectors have in common.
+/// Statistics of a sample of vectors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     /// Their mean.
@@ -49,9 +49,9 @@ pub(crate) struct Memory {
 }
 
 impl Vectors {
-    /// Opens the file of a model. `None` if there is none, or if it is of another model, of other
-    /// dimensions or no vector file at all. An empty center stands for zeros in as many dimensions
-    /// as the file has.
+    /// Opens the file of a model. `None` if it does not exist, belongs to another model, has other
+    /// dimensions or is not a vector file. An empty center means zeros in all dimensions of the
+    /// file.
     pub fn open(path: &Path, model: ModelId, center: &[f32]) -> io::Result<Option<Self>> {
         let Some(records) = Records::open(path, &model, center.len())? else { return Ok(None) };
         let dimensions = records.header.dimensions;
@@ -68,7 +68,7 @@ impl Vectors {
         Ok(Some(vectors))
     }
 
-    /// Reads what was appended or erased since. A file that is gone has no memories.
+    /// Reads records that were appended or erased since. A deleted file has no memories.
     pub fn refresh(&mut self) -> io::Result<()> {
         let Some(found) = Records::open(&self.path, &self.model, self.center.len())? else {
             self.memories.clear();
@@ -128,7 +128,7 @@ impl Vectors {
         self.center.len()
     }
 
-    /// Some vectors, spread over all.
+    /// A sample of vectors, spread over the file.
     pub fn sample(&self) -> io::Result<Sample> {
         let step = self.order.len().div_ceil(SAMPLED_RECORDS).max(1);
         let numbers: Vec<u32> = self.order.iter().copied().step_by(step).collect();
@@ -142,7 +142,7 @@ impl Vectors {
         for sum in &mut mean {
             *sum /= f32::max(count, 1.0);
         }
-        // The square of the mean has also the products of each vector with itself, which are 1.
+        // The square of the mean includes the product of each vector with itself, which is 1.
         let cosine = (count * product(&mean, &mean) - 1.0) / f32::max(count - 1.0, 1.0);
         Ok(Sample { mean, cosine: cosine.max(0.0) })
     }
@@ -174,7 +174,7 @@ impl Vectors {
         &self.order[start..end]
     }
 
-    /// How many records the file has, and how many of them count.
+    /// The number of records in the file, and of valid ones.
     pub(crate) fn used(&self) -> (usize, usize) {
         (self.memory_of.len(), self.order.len())
     }
@@ -189,7 +189,7 @@ impl Vectors {
         let was_counted = std::mem::take(&mut self.memory_of);
         self.records.each_piece(0..self.records.count, |first, bytes| {
             for (number, bytes) in (first..).zip(bytes.chunks_exact(record_bytes)) {
-                // A record that was half written when it was read may be whole now.
+                // A record that was partially written before may be complete now.
                 let record = match number < known && was_counted[number] != NONE {
                     true => Some(Record::unchecked(bytes)).filter(|record| !record.is_erased()),
                     false => Record::decode(bytes),

@@ -1,4 +1,4 @@
-//! Adding records to a vector file, and rewriting it.
+//! Adds records to a vector file, and rewrites it.
 
 use std::{
     collections::hash_map::RandomState,
@@ -18,9 +18,9 @@ use crate::{
     vectors::NONE,
 };
 
-/// Fewer useless records than this are not worth a rewrite.
+/// Minimum number of unused records for a rewrite.
 const USELESS_MIN: usize = 256;
-/// How often the write lock is tried: it is held for one write, for an erasure, or for a rewrite.
+/// Attempts to take the write lock: it is held for one write, for an erasure, or for a rewrite.
 const LOCK_TRIES: u32 = 6000;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
@@ -43,7 +43,7 @@ pub enum Put {
     Replaced,
 }
 
-/// The one process that adds vectors.
+/// The only process that adds vectors.
 #[derive(Debug)]
 pub struct VectorWriter {
     path: PathBuf,
@@ -85,9 +85,9 @@ impl VectorWriter {
         &self.vectors
     }
 
-    /// Gives a memory these windows and no others. Call it once per memory.
+    /// Stores exactly these windows for a memory. Call it once per memory.
     ///
-    /// `is_current` is called under the write lock, right before the write. Forgetting a memory
+    /// `is_current` is called under the write lock, directly before the write. Forgetting a memory
     /// first hides it in the database and then erases its vectors under the same lock. So either
     /// this call sees that it is hidden, or the erasure sees the records of this call.
     pub fn put(
@@ -136,7 +136,7 @@ impl VectorWriter {
     }
 }
 
-/// The lock of everybody who changes files in the directory. Held for moments.
+/// The lock of all processes that change files in the directory. Held for a short time.
 #[derive(Debug)]
 pub(crate) struct WriteLock(File);
 
@@ -165,7 +165,7 @@ impl Drop for LockGuard<'_> {
     }
 }
 
-/// Replaces the file by one that has the useful records of the old one.
+/// Replaces the file by one with only the valid records of the old one.
 fn rewrite(path: &Path, header: &Header, old: Option<&Vectors>) -> io::Result<()> {
     let new = path.with_extension("new");
     let _ = std::fs::remove_file(&new);

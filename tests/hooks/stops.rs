@@ -68,8 +68,10 @@ fn transcript() -> String {
     let text = |text: &str| json!([{"type": "text", "text": text}]);
     let call = |id: &str, tool: &str| json!([{"type": "tool_use", "id": id, "name": tool, "input": {"command": "git push"}}]);
     let refused = |id: &str, text: &str| json!([{"type": "tool_result", "tool_use_id": id, "content": text, "is_error": true}]);
-    let rejection = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a \
-        file edit, the new_string was NOT written to the file). To tell you how to proceed, the user said:\n\
+    let rejection = "\
+        The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it \
+        was a file edit, the new_string was NOT written to the file). To tell you how to proceed, \
+        the user said:\n\
         never push to main";
     let denied = "Permission to use Bash with command git push has been denied.";
     [
@@ -94,7 +96,7 @@ fn transcript() -> String {
 }
 
 #[test]
-fn a_stop_records_what_the_transcript_says_about_its_turn() {
+fn a_stop_records_the_remarks_in_the_transcript() {
     let sandbox = Sandbox::new();
     let path = sandbox.write("t.jsonl", &transcript());
     let stop = |event: &str, fields: Value| {

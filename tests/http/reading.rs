@@ -159,7 +159,7 @@ fn files_of_memories_are_marked_as_changed_or_unchanged() {
 }
 
 #[test]
-fn figures_agree_with_what_happened() {
+fn statistics_match_the_events() {
     let site = Site::new();
     site.remember_turn("s1", "fix the cart", "cart.rs");
     let stats = site.get("/api/stats");

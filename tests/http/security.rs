@@ -285,7 +285,7 @@ fn a_link_gives_one_browser_a_key_and_neither_is_the_token() {
 }
 
 #[test]
-fn a_link_from_elsewhere_opens_the_page_and_nothing_of_the_api() {
+fn a_link_from_another_site_opens_the_page_but_not_the_api() {
     let site = Site::new();
     let (authority, bearer) = (site.authority(), format!("Bearer {}", site.token()));
     let asked = |method: &str, path: &str, mode: &str, dest: &str| {

@@ -37,7 +37,7 @@ fn forgotten_memories_disappear_at_once_and_return_when_undone() {
 }
 
 #[test]
-fn observations_are_revised_and_say_so() {
+fn revised_observations_are_marked() {
     let site = Site::new();
     site.remember_turn("s1", "fix the cart", "cart.rs");
     let revise = |body: &Value| site.ask("POST", "/api/observation/1/revisions", Some(body));

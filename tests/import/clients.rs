@@ -56,7 +56,8 @@ fn codex(cwd: &str) -> (String, String) {
         output(
             4,
             "c1",
-            "Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 3\nOutput:\none failed\n",
+            "Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 3\nOutput:\n\
+             one failed\n",
         ),
         item(
             5,
@@ -178,7 +179,8 @@ fn qwen(cwd: &str) -> (String, String) {
         result(
             4,
             "c1",
-            json!({"error": "Command: run the tests\nOutput: one failed\nError: (none)\nExit Code: 3"}),
+            json!({"error": "Command: run the tests\nOutput: one failed\nError: (none)\nExit \
+                Code: 3"}),
         ),
         row(
             5,
@@ -416,8 +418,8 @@ fn notes_of_claude_code_are_imported_marked_renewed_and_not_given_back_to_it() {
     index("");
     let note = |port: u32| {
         let text = format!(
-            "---\nname: port\ndescription: \"Where the walrus listens\"\nmetadata:\n  type: project\n---\n\
-             The walrus listens on port {port}.\n"
+            "---\nname: port\ndescription: \"Where the walrus listens\"\nmetadata:\n  \
+             type: project\n---\nThe walrus listens on port {port}.\n"
         );
         sandbox.write(&format!("{place}/port.md"), &text);
     };

@@ -187,8 +187,9 @@ fn row_with(number: u32, kind: &str, content: &Value, fields: &Value) -> String 
     format!("{row}\n")
 }
 
-const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it \
-    was a file edit, the new_string was NOT written to the file). ";
+const REJECTED: &str = "\
+    The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was \
+    a file edit, the new_string was NOT written to the file). ";
 
 #[test]
 fn narration_and_rejections_are_recorded_with_the_stop() {
@@ -308,7 +309,7 @@ fn a_compaction_after_a_private_turn_is_not_recorded() {
 }
 
 #[test]
-fn nothing_of_a_private_turn_and_no_secret_is_stored() {
+fn private_turns_and_secrets_are_not_stored() {
     let sandbox = Sandbox::new();
     let call = |id: &str| json!([{"type": "tool_use", "id": id, "name": "Bash", "input": {"a": "walrus"}}]);
     let result =
@@ -345,7 +346,7 @@ fn excluded_and_unselected_projects_are_not_imported() {
 }
 
 #[test]
-fn lines_that_make_no_sense_are_counted_and_passed_over_however_long() {
+fn invalid_lines_of_any_length_are_counted_and_skipped() {
     let sandbox = Sandbox::new();
     let path = sandbox.write(".claude/projects/p/s.jsonl", &row(1, "user", &json!("first")));
     let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();

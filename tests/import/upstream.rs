@@ -97,7 +97,9 @@ fn every_row_with_memory_is_imported_once() {
     let sql =
         "select upstream_id, type, title, narrative, facts, concepts, files_read, files_modified,
         at_us / 1000, origin from observations order by id";
-    let expected = "40|bugfix|First|the [redacted:private] story|[\"one\",\"two\"]|[\"gotcha\"]|[\"src/a.rs\"]|[\"src/b.rs\"]|1759363202000|import\n\
+    let expected = "\
+        40|bugfix|First|the [redacted:private] \
+        story|[\"one\",\"two\"]|[\"gotcha\"]|[\"src/a.rs\"]|[\"src/b.rs\"]|1759363202000|import\n\
         41|discovery||old body|[\"not [json\"]||||1759363203000|import\n\
         42|note|Note|by hand|||||1759363204000|user\n";
     assert_eq!(rows(&sandbox, sql), expected);

@@ -235,7 +235,7 @@ fn secrets_are_found_in_colored_output_diffs_and_utf16() {
 }
 
 #[test]
-fn source_code_loses_next_to_nothing_and_the_tool_counts_what_it_loses_by_rule() {
+fn source_code_is_hardly_redacted_and_the_tool_counts_redactions_by_rule() {
     const PER_MEGABYTE_MAX: f64 = 3.0;
     let measured = |folder: &Path| {
         let sandbox = Sandbox::new();

@@ -154,7 +154,7 @@ fn there_is_one_worker_and_a_second_one_ends_at_once() {
 }
 
 #[test]
-fn start_stop_restart_and_logs_do_what_they_say() {
+fn start_stop_restart_and_logs_work() {
     let sandbox = Sandbox::new();
     let _stopped = Stopped(&sandbox);
     let port = [("CLAUDE_MEM_WORKER_PORT", "0")];
@@ -182,7 +182,7 @@ fn start_stop_restart_and_logs_do_what_they_say() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn the_worker_holds_no_file_open_of_the_program_that_started_it() {
+fn the_worker_inherits_no_open_file_from_the_program_that_starts_it() {
     let sandbox = Sandbox::new();
     let _stopped = Stopped(&sandbox);
     let held = sandbox.home().join("script.lock");
@@ -201,7 +201,7 @@ fn the_worker_holds_no_file_open_of_the_program_that_started_it() {
 }
 
 #[test]
-fn the_log_has_the_steps_of_the_work_if_the_setting_asks_for_them() {
+fn the_log_has_the_steps_of_the_work_if_the_setting_is_on() {
     let sandbox = Sandbox::new();
     let requests = |levels: &str| {
         sandbox.run(&["settings", "set", "CLAUDE_MEM_LOG", levels]).ok();
@@ -215,7 +215,7 @@ fn the_log_has_the_steps_of_the_work_if_the_setting_asks_for_them() {
 }
 
 #[test]
-fn a_worker_with_nothing_to_do_ends_by_itself() {
+fn an_idle_worker_exits() {
     let sandbox = Sandbox::new();
     let mut serving = Serving::start(&sandbox, &[("CLAUDE_MEM_WORKER_IDLE", "1")]);
     assert!(serving.child.wait().unwrap().success());
@@ -336,11 +336,11 @@ fn a_provider_that_refuses_is_reported_and_nothing_is_lost() {
     // After a change of settings it tries again.
     sandbox.write(".claude-mem/settings.json", r#"{"CLAUDE_MEM_VERBOSITY": "minimal"}"#);
     Session::worked(&sandbox, "s2", 1);
-    server.wait_for_requests(2, PATIENCE).expect("it asks once more");
+    server.wait_for_requests(2, PATIENCE).expect("a second request");
 }
 
 #[test]
-fn a_long_name_of_the_data_directory_is_no_obstacle() {
+fn a_long_path_of_the_data_directory_works() {
     let sandbox = Sandbox::new();
     let data = sandbox.home().join("d".repeat(150));
     let data = data.to_str().unwrap();

@@ -131,10 +131,14 @@ impl Report {
     /// The report as Markdown, with one line a minute.
     pub fn markdown(&self) -> String {
         let mut text = format!(
-            "# Soak\n\n{} events over HTTP and hooks, {} searches, {} lines of the stream.\n\n\
-             The database is filled without pauses until minute {:.1}; then the load is steady.\n\n\
-             Memory without mapped files, after the first minute of steady load: {:+.3} MB a minute.\n\n\
-             | minute | resident MB | anonymous MB | descriptors | threads | database MB | vectors MB | tables |\n\
+            "# Soak\n\n\
+             {} events over HTTP and hooks, {} searches, {} lines of the stream.\n\n\
+             The database is filled without pauses until minute {:.1}; then the load is \
+             steady.\n\n\
+             Memory without mapped files, after the first minute of steady load: {:+.3} MB a \
+             minute.\n\n\
+             | minute | resident MB | anonymous MB | descriptors | threads | database MB | \
+             vectors MB | tables |\n\
              |---|---|---|---|---|---|---|---|\n",
             self.events,
             self.searches,

@@ -231,7 +231,7 @@ fn tokens_are_reported_as_scripted() {
 }
 
 #[test]
-fn a_client_whose_model_hangs_is_ended_when_its_time_is_up() {
+fn a_client_whose_model_hangs_is_killed_at_the_time_limit() {
     let server = Server::start(Script::new().otherwise(Answer::hang())).unwrap();
     let outcome = client(&server).limit(Duration::from_secs(1)).prompt("hi").unwrap();
     assert!(outcome.timed_out && !outcome.status.success(), "{outcome:#?}");

@@ -121,7 +121,7 @@ fn damage_is_shown_in_place_and_sets_the_exit_status() {
 }
 
 #[test]
-fn an_append_under_way_is_no_damage() {
+fn an_append_in_progress_is_not_damage() {
     let dir = tempfile::tempdir().unwrap();
     log(dir.path());
     let path = dir.path().join("active.log");

@@ -89,7 +89,7 @@ fn a_planted_cycle_is_found() {
 
 /// One style of modules: `foo/mod.rs`, never `foo.rs` next to `foo/`.
 #[test]
-fn a_module_with_files_of_its_own_is_a_mod_rs() {
+fn a_module_with_a_folder_is_a_mod_rs() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let roots = ["log", "projections", "src", "tests", "tools"];
     let mut folders = roots.map(|root| workspace.join(root)).to_vec();

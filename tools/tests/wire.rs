@@ -388,8 +388,8 @@ fn send(server: &Server, path: &str, body: &Value) -> TcpStream {
     let body = body.to_string();
     write!(
         connection,
-        "POST {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: k\r\nanthropic-version: 2023-06-01\r\n\
-         content-length: {}\r\n\r\n{body}",
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: k\r\n\
+         anthropic-version: 2023-06-01\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     )
     .unwrap();

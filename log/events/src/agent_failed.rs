@@ -24,7 +24,7 @@ pub struct AgentFailed {
     pub reply: String,
     /// The number of the attempt at these events, from 1; 0 if the failure is not caused by them.
     pub attempt: u32,
-    /// The wait that the provider asked for; 0 if none.
+    /// The delay that the provider requested; 0 if none.
     pub retry_after_ms: u64,
     /// Input tokens, if the failure was billed.
     pub tokens_in: u64,

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_the_future_is_kept_byte_for_byte() {
+    fn an_event_of_a_newer_version_is_kept_byte_for_byte() {
         let dir = tempfile::tempdir().unwrap();
         let mut payload = Vec::new();
         let envelope = Envelope { session: "s".into(), ..Envelope::default() };

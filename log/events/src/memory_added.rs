@@ -20,12 +20,12 @@ pub struct MemoryAdded {
     pub via: String,
     /// Additional JSON of the program that added it; else empty.
     pub metadata: String,
-    /// Where it counts. Since version 2.
+    /// Where it applies. Since version 2.
     #[serde(default)]
     pub scope: NoteScope,
 }
 
-/// Where a note counts. New scopes are added at the end: the position is on disk.
+/// Where a note applies. New scopes are added at the end: the position is on disk.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteScope {

@@ -3,7 +3,7 @@
 use crate::{DecodeError, Versioned, codec};
 use serde::{Deserialize, Serialize};
 
-/// A session was given memories. They are named, not repeated.
+/// A session received memories. They are named, not repeated.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MemoryInjected {
     /// When in the session.
@@ -14,7 +14,7 @@ pub struct MemoryInjected {
     pub tokens: u32,
 }
 
-/// When a session is given memories.
+/// When a session receives memories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum InjectionMoment {
     /// At its start.
@@ -22,7 +22,7 @@ pub enum InjectionMoment {
     SessionStart,
     /// With a prompt.
     Prompt,
-    /// When the assistant asked for them, over MCP.
+    /// When the assistant fetched them over MCP.
     Fetch,
     /// Before a file was read or written.
     File,

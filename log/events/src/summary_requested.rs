@@ -31,26 +31,26 @@ pub struct SummaryRequested {
     pub remarks: Vec<Remark>,
 }
 
-/// Something said in a turn that no other event contains.
+/// A text of a turn that no other event contains.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Remark {
     /// The kind of remark.
     pub kind: RemarkKind,
     /// The client's id of the tool use it is about; empty if there is none.
     pub tool_use_id: String,
-    /// The words, with private parts and secrets removed.
+    /// The text, with private parts and secrets removed.
     pub text: String,
 }
 
 /// The kind of a remark. New kinds are added at the end: the position is on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum RemarkKind {
-    /// The assistant's words before the tool use that follows them.
+    /// The assistant's text before the next tool use.
     #[default]
     Narration,
-    /// The user rejected a tool use; the text is the user's words.
+    /// The user rejected a tool use; the text is the user's reason.
     Rejection,
-    /// Permission for a tool use was denied without words; the text is the tool and its input.
+    /// Permission for a tool use was denied without a reason; the text is the tool and its input.
     Denied,
     /// The client's summary of a long conversation, which replaced it.
     Compaction,

@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_of_another_segment_is_none() {
+    fn a_frame_of_another_segment_is_rejected() {
         let fields = FrameFields { kind: 2, schema: 1, codec: 1, flags: 0, id: Id::new(5, 6) };
         let mut frame = Vec::new();
         encode_frame(fields, &[b"pay", b"load"], 77, &mut frame);

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_new_once_whatever_the_order() {
+    fn an_id_is_new_once_in_any_order() {
         let mut seen = SeenIds::default();
         for time_us in [5, 9, 7, 8, 6, 10] {
             assert!(seen.insert(Id::new(time_us, 1)), "{time_us}");

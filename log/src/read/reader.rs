@@ -212,7 +212,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// There is no next segment. If the marker says that one was synced, it is missing; reported
+    /// There is no next segment. If the marker shows that one was synced, it is missing; reported
     /// once.
     fn is_synced_segment_missing(&mut self) -> bool {
         let directory = &self.log.directory;

@@ -11,8 +11,8 @@ use std::collections::HashSet;
 
 /// Decides whether a rewritten record was already returned.
 ///
-/// If the record is intact at its original place, the copy is skipped, whatever the direction and
-/// start of reading. No state is needed for that.
+/// If the record is intact at its original position, the copy is skipped, for any direction and
+/// start of reading. That needs no state.
 #[derive(Debug, Default)]
 pub(crate) struct OriginalPositions {
     segment: Option<Segment>,

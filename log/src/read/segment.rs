@@ -1,4 +1,4 @@
-//! One segment opened for reading, whatever state it is in.
+//! One segment opened for reading, in any state.
 
 use crate::{
     Error, Gap, GapReason,
@@ -179,11 +179,11 @@ impl Segment {
             .then(|| self.gap(0, SEGMENT_HEADER_LEN as u64, GapReason::DamagedHeader))
     }
 
-    /// What is missing or damaged at the end of the active segment although it was synced. `offset`
-    /// is the end of its records. `synced` must have been read before, because lengths only grow.
+    /// The missing or damaged end of the active segment, although it was synced. `offset` is the
+    /// end of its records. `synced` must have been read before, because lengths only grow.
     ///
-    /// Rule 4 says to wait there, because an append may be in progress; but not for bytes that were
-    /// synced. Once something is appended, the reader finds the same gap again.
+    /// Rule 4 requires waiting there, because an append may be in progress; but not for bytes that
+    /// were synced. Once something is appended, the reader finds the same gap again.
     pub(crate) fn lost_end(
         &mut self,
         synced: Option<Synced>,
@@ -240,7 +240,7 @@ pub(crate) fn snapshot(
             return Ok(snapshot);
         }
     }
-    Ok(try_snapshot(directory, true)?.expect("whatever is there is taken"))
+    Ok(try_snapshot(directory, true)?.expect("the last attempt always returns a snapshot"))
 }
 
 type Snapshot = (Vec<SegmentFile>, Option<Segment>);

@@ -75,7 +75,7 @@ pub fn position(file: &File) -> io::Result<u64> {
 }
 
 /// Opens a lock file, and creates it if necessary. Its content is irrelevant, so it is neither read
-/// nor truncated; a symbolic link is refused, and so is a pipe that nobody reads.
+/// nor truncated. A symbolic link is rejected, and so is a pipe without a reader.
 pub fn open_lock(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).owner_only().no_wait_or_follow();

@@ -93,7 +93,7 @@ fn content(sim: &Sim, path: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn a_finished_compaction_keeps_every_record_in_its_place_and_no_byte_of_what_was_erased() {
+fn a_finished_compaction_keeps_positions_and_no_byte_of_erased_records() {
     for size in [1, 2, 3, 100] {
         let sim = prepared();
         let options = options(&sim);

@@ -231,7 +231,7 @@ fn a_missing_file_is_detected() {
 }
 
 #[test]
-fn a_zeroed_sector_loses_what_it_held_and_no_more() {
+fn a_zeroed_sector_loses_only_its_records() {
     let patient = Patient::new();
     for sector in patient.sectors() {
         patient.overwrite(sector, &[0; SECTOR]);
@@ -261,7 +261,7 @@ fn a_misdirected_sector_loses_only_its_records() {
 }
 
 #[test]
-fn swapped_sectors_lose_what_they_held_and_no_more() {
+fn swapped_sectors_lose_only_their_records() {
     let patient = Patient::new();
     let sectors = patient.sectors();
     let mut cases = 0;

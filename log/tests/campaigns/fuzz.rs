@@ -50,7 +50,7 @@ fn run(target: &str, check: fn(&[u8]), count: u64) {
 }
 
 #[test]
-fn the_scanner_does_what_the_rules_say_for_any_bytes() {
+fn the_scanner_follows_the_rules_for_any_bytes() {
     run("scan", checks::scan, 20_000);
 }
 

@@ -1,7 +1,7 @@
 //! A log in format version 1, as on users' disks, and its records.
 //!
 //! The files in `tests/fixtures/v1` were made once, by the example `make_golden_log`, and never
-//! change again. A format that cannot read them is a new version with fixtures of its own.
+//! change again. A format that cannot read them is a new version with separate fixtures.
 
 use crate::golden_records::{MOVED, MOVED_FROM, TIME_US, TOMBSTONE, kind, schema};
 pub use crate::golden_records::{id, options, payload};

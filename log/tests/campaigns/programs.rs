@@ -205,7 +205,7 @@ impl World {
 }
 
 #[test]
-fn random_programs_give_what_a_vector_gives() {
+fn random_programs_match_a_vector() {
     let cases = 1000 * scale() as u32;
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     let programs = (200_u64..3000, vec(step(), 1..80));

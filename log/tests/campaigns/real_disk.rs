@@ -148,7 +148,7 @@ fn a_directory_that_cannot_be_made_is_an_error() {
 }
 
 #[test]
-fn a_log_whose_directory_vanishes_begins_again() {
+fn a_log_is_created_again_after_its_directory_is_deleted() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("a/b/log");
     let mut appender = Appender::open(&log, options()).unwrap();

@@ -1,4 +1,4 @@
-//! Any bytes are read as a reply without a panic, and what is kept keeps its promises.
+//! Parses arbitrary bytes as a reply without a panic, and checks the invariants of the result.
 #![no_main]
 
 use claude_mem_projections::xml::{Verdict, read_reply};

@@ -1,5 +1,5 @@
 //! Compactions: which rows they remove. That does not depend on whether the bytes in the log are
-//! gone yet.
+//! already erased.
 
 use crate::{
     error::Result,
@@ -66,8 +66,8 @@ fn compact(rows: &Rows<'_>, event: &Recorded, compacted: &LogCompacted) -> Resul
 /// The reason of a gap left by an interrupted write. Such a write was never acknowledged.
 const TORN: &str = "a write that was cut short";
 
-/// Deletes memories that a later generation superseded. Their costs are kept, and so are
-/// observations that this log revises: sessions are given them, or they mark others as wrong.
+/// Deletes memories that a later generation superseded. Keeps their costs, and observations that
+/// this log revises: sessions receive them, or they mark others as wrong.
 fn drop_superseded(rows: &Rows<'_>, first: i64, before: i64) -> Result<()> {
     let sql = "update replies set verdict = 'erased', skip_reason = null
                where superseded_by is not null and seq >= ?1 and seq < ?2";
@@ -87,15 +87,16 @@ fn drop_superseded(rows: &Rows<'_>, first: i64, before: i64) -> Result<()> {
 }
 
 /// Settles tool uses of which only a digest is kept, and the stops of the same replies: distilling
-/// them again would replace a memory by a poorer one.
+/// them again would give poorer memories.
 fn settle(rows: &Rows<'_>, first: i64, before: i64, before_us: i64) -> Result<()> {
     for table in ["tool_uses", "stops"] {
         let sql = format!(
             "update {table} set is_settled = 1 where seq in (
-                 select source from answers join replies on replies.seq = answers.reply
-                 where replies.is_current and replies.seq >= ?1 and replies.seq < ?2 and not exists (
-                     select 1 from answers as other join events on events.seq = other.source
-                     where other.reply = replies.seq and events.at_us >= ?3))"
+             select source from answers join replies on replies.seq = answers.reply
+             where replies.is_current and replies.seq >= ?1 and replies.seq < ?2
+             and not exists (
+                 select 1 from answers as other join events on events.seq = other.source
+                 where other.reply = replies.seq and events.at_us >= ?3))"
         );
         rows.run(&sql, (first, before, before_us))?;
     }

@@ -2,12 +2,13 @@
 //!
 //! A reply names the earlier observation by its title, because observations made in the same run
 //! have no number yet, and titles survive a rebuild. The newest earlier observation with that title
-//! is retired: it is found with a mark and a link to what replaced it, and given to no session.
+//! is retired: searches find it with a mark and a link to its replacement, but no session receives
+//! it.
 //!
-//! Which rows are corrected is a function of the replies that are current now and of the rows that
-//! they left. New replies only add to it. Everything else that changes rows (a reprocessing, a
-//! forgetting) calls [`resolve_all`], so that folding step by step and a rebuild agree, also after
-//! erased rows are gone from the log. Each log is resolved by itself.
+//! The corrected rows are a function of the replies that are current now and of the remaining rows.
+//! New replies only add to them. Everything else that changes rows (a reprocessing, a forgetting)
+//! calls [`resolve_all`], so that incremental folding and a rebuild agree, even after erased rows
+//! are gone from the log. Each log is resolved separately.
 
 use crate::{
     error::Result,
@@ -21,7 +22,7 @@ use claude_mem_events::Recorded;
 use rusqlite::{Params, params};
 use std::collections::BTreeSet;
 
-/// No reply needs more; a broken model repeats itself.
+/// No reply needs more; a faulty model repeats itself.
 const CORRECTIONS_MAX: usize = 100;
 
 /// Corrections of earlier observations.
@@ -58,7 +59,8 @@ fn correct(rows: &Rows<'_>, event: &Recorded, recorded: &RecordedReply<'_>) -> R
     let (Some(session), false) = (sources.session, sources.is_forgotten) else { return Ok(()) };
     let seq = event.seq.raw() as i64;
     let sql = "insert into corrections (seq, number, at_us, session, title, observation)
-               values (?1, ?2, ?3, ?4, ?5, (select id from observations where seq = ?1 and number = ?6))";
+               values (?1, ?2, ?3, ?4, ?5, (select id from observations where seq = ?1
+               and number = ?6))";
     for ((observation, title), number) in titles.into_iter().zip(1_i64..) {
         rows.run(sql, params![seq, number, sources.at_us, session, title, observation])?;
     }
@@ -94,7 +96,7 @@ pub(super) fn delete(rows: &Rows<'_>, which: &str, values: impl Params + Clone) 
     Ok(())
 }
 
-/// An observation that a correction may mean.
+/// An observation that a correction may refer to.
 struct Candidate {
     id: i64,
     seq: i64,
@@ -103,8 +105,8 @@ struct Candidate {
     title: String,
 }
 
-/// Finds the rows that the corrections of a session mean: those of one reply, the last one, or all
-/// of them anew. Updates which rows are corrected.
+/// Finds the rows that the corrections of a session refer to: those of one reply (the last one), or
+/// all of them. Updates which rows are corrected.
 fn resolve(rows: &Rows<'_>, session: i64, of_reply: Option<i64>) -> Result<()> {
     let mut corrected: BTreeSet<i64> = targets(rows, session)?;
     let mut changed = corrected.clone();
@@ -142,12 +144,13 @@ fn targets(rows: &Rows<'_>, session: i64) -> Result<BTreeSet<i64>> {
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Observations of the session in current replies, newest first, with the title that the reply gave
-/// them. Notes of the user and imported rows are left alone.
+/// Observations of the session in current replies, newest first, with the title from the reply.
+/// Excludes notes of the user and imported rows.
 fn candidates(rows: &Rows<'_>, session: i64) -> Result<Vec<Candidate>> {
     let sql = "select observations.id, observations.seq, observations.at_us,
                    coalesce(iif(observation is null, observations.type, originals.type), ''),
-                   coalesce(iif(observation is null, coalesce(observations.title, observations.narrative),
+                   coalesce(iif(observation is null, coalesce(observations.title,
+                   observations.narrative),
                        coalesce(originals.title, originals.narrative)), '')
                from observations join replies on replies.seq = observations.seq
                    left join originals on originals.observation = observations.id
@@ -248,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_corrected_row_is_found_and_names_what_replaced_it() {
+    fn a_corrected_row_is_found_and_names_its_replacement() {
         let (mut scene, tools) = turns(3);
         scene.reply(&tools[..1], &(titled("nginx block missing") + &titled("other")));
         scene.reply(&tools[1..2], &correcting("wrong port", " Nginx  block\nmissing "));
@@ -269,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_earlier_row_of_the_session_is_meant() {
+    fn a_correction_matches_the_newest_earlier_row_of_the_session() {
         let (mut scene, tools) = turns(4);
         scene.reply(&tools[..1], &titled("tests fail"));
         scene.reply(&tools[1..2], &titled("tests fail"));
@@ -280,8 +283,10 @@ mod tests {
         scene.reply(&[tool], "<corrects>tests fail</corrects>");
         scene.envelope.session = "s".into();
         assert_eq!(state(&scene.fold()), "tests fail tests fail | tests fail>tests fail");
-        // One row per name; a corrected one is not meant again.
-        let twice = "<corrects>tests fail</corrects><summary><corrects>feature: Tests…</corrects></summary>";
+        // One row per name; a corrected row is not matched again.
+        let twice = "\
+            <corrects>tests fail</corrects><summary><corrects>feature: \
+            Tests…</corrects></summary>";
         scene.reply(&tools[3..], twice);
         let two = " | tests fail> tests fail>tests fail tests fail>";
         assert_eq!(state(&scene.fold()), two);
@@ -307,7 +312,7 @@ mod tests {
         assert_eq!(state(&scene.fold()), "b0 | a0>b0", "nothing changes before it is finished");
         scene.finish(1, true);
         assert_eq!(state(&scene.fold()), "b1 | a1>b1");
-        // Only the second turn again: what it corrected is visible again.
+        // Only the second turn is distilled again: the row that it corrected is visible again.
         scene.start(2, "v2");
         scene.reply_in(2, "v2", &tools[1..], &titled("b2"));
         scene.finish(2, true);

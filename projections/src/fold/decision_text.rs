@@ -1,15 +1,15 @@
-//! Compares the words of two decisions: does the later one replace what the earlier one chose?
+//! Compares the words of two decisions: does the later one replace the choice of the earlier one?
 //!
-//! A false match hides a true memory, so three conditions must hold: the later title names what it
-//! replaces, the earlier title chose all of that, and both share a further word. The lists are part
-//! of the fold: after a change, raise the version of the projection.
+//! A false match hides a valid memory, so three conditions must be met: the later title names what
+//! it replaces, the earlier title chose all of that, and both share a further word. The lists are
+//! part of the fold: after a change, increase the version of the projection.
 
 use std::collections::BTreeSet;
 
 /// Longer titles and texts are cut.
 const TITLE_CHARS_MAX: usize = 300;
 const TEXT_CHARS_MAX: usize = 2000;
-/// Maximum number of words that name what is replaced.
+/// Maximum number of words in the name of the replaced option.
 const PHRASE_WORDS_MAX: usize = 6;
 
 /// Words before a former choice.
@@ -156,7 +156,7 @@ impl DecisionText {
         self.given_up.iter().any(RejectedOption::is_definite)
     }
 
-    /// True if it withdraws what `earlier` chose.
+    /// True if it withdraws the choice of `earlier`.
     pub(super) fn replaces(&self, earlier: &Self) -> bool {
         self.given_up.iter().any(|given_up| {
             let words = &given_up.words;
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_that_gives_up_what_an_earlier_one_chose_replaces_it() {
+    fn a_decision_that_withdraws_an_earlier_choice_replaces_it() {
         for (later, earlier) in [
             (
                 "Moved off Postgres to SQLite | Backups of the ledger",
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_sounds_alike_replaces_nothing() {
+    fn decisions_that_only_sound_similar_replace_nothing() {
         for (later, earlier) in [
             // It was never chosen.
             (
@@ -316,7 +316,7 @@ mod tests {
             // Nothing is replaced.
             ("Use SQLite for the ledger", "Use Postgres for the ledger"),
             ("Keep Postgres for the ledger", "Use Postgres for the ledger"),
-            // It holds still.
+            // It is still valid.
             ("Replaced Postgres 15 by Postgres 16 in the ledger", "Use Postgres for the ledger"),
             ("", ""),
         ] {

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn so_are_those_of_windows_wherever_they_are_read() {
+    fn windows_paths_inside_the_project_are_relative_on_every_system() {
         let table = [
             (r"C:\p\src\a.rs", r"C:\p", "src/a.rs"),
             (r"c:\P\src\a.rs", r"C:\p", "src/a.rs"),

@@ -1,12 +1,12 @@
-//! Forgetting: rows of forgotten events are deleted at once, and none are made of them later.
+//! Forgetting: rows of forgotten events are deleted immediately, and none are made from them later.
 //!
 //! Events are marked, so that a later reply about them makes no memory. Undoing a forgetting needs
 //! content that only the log still has: folding stops there and the database is rebuilt, knowing
 //! that the forgetting is void.
 //!
-//! A forgetting also applies to what other machines recorded. In its own log it covers what
-//! precedes it. In other logs it covers the events that it names, and otherwise those with a lower
-//! id. The order in which logs are folded does not matter ([`reach`]).
+//! A forgetting also applies to events of other machines. In its own log it covers all earlier
+//! events. In other logs it covers the events that it names, and otherwise those with a lower id.
+//! The order in which logs are folded does not matter ([`reach`]).
 
 use crate::{
     error::Result,
@@ -143,7 +143,7 @@ impl Forgetting<'_> {
         }
     }
 
-    /// Forgets what lies in the range `within`.
+    /// Forgets the matching events in the range `within`.
     fn carry_out(&self, rows: &Rows<'_>, within: &Range<i64>) -> Result<()> {
         let mut memories = 0;
         for address in &self.forgotten.rows {
@@ -181,9 +181,9 @@ impl Forgetting<'_> {
         }
         let which = match is_named {
             true => {
-                // An event named here is known to the forgetting, so it counts whatever the clocks
-                // say. `forgotten_events` also holds replies of which only single memories are
-                // named: they stay.
+                // An event named here is known to the forgetting, so it matches regardless of the
+                // clocks. `forgotten_events` also contains replies of which only single memories
+                // are named: these replies stay.
                 format!(
                     "(host != {HOST} or seq < ?1)
                      and event in (select event from forgotten_events where forgetting = ?1)
@@ -228,7 +228,7 @@ impl Forgetting<'_> {
         )
     }
 
-    /// Deletes memories that name the file, whatever events they were made of.
+    /// Deletes memories that name the file, independent of their source events.
     fn forget_file(&self, rows: &Rows<'_>, within: &Range<i64>) -> Result<usize> {
         let Forgotten { session, since_us, until_us, .. } = self.forgotten;
         let project = self.projects(rows)?;
@@ -260,8 +260,8 @@ impl Forgetting<'_> {
         Ok(removed)
     }
 
-    /// Of a session or project forgotten as a whole, only its existence remains. If it went on
-    /// later on another machine, it stays visible, without the earlier details.
+    /// Of a session or project that was forgotten completely, only its existence remains. If it
+    /// continued later on another machine, it stays visible, without the earlier details.
     fn forget_sessions(&self, rows: &Rows<'_>, within: &Range<i64>) -> Result<()> {
         let Forgotten {
             events, rows: addresses, session, project, since_us, until_us, file, ..
@@ -309,7 +309,8 @@ fn forget_row(rows: &Rows<'_>, by: i64, address: &str, within: &Range<i64>) -> R
     Ok(removed)
 }
 
-/// Deletes memories. Of observations, it is noted that they are forgotten: so are later revisions.
+/// Deletes memories. Records which observations are forgotten, so that their later revisions are,
+/// too.
 fn delete(
     rows: &Rows<'_>,
     table: &str,
@@ -358,7 +359,8 @@ fn forget_memories(rows: &Rows<'_>, by: i64) -> Result<usize> {
     Ok(removed)
 }
 
-/// Deletes all other rows of marked events. Of replies and failures, costs stay and texts go.
+/// Deletes all other rows of marked events. Keeps the costs of replies and failures, without their
+/// texts.
 fn forget_marked(rows: &Rows<'_>, by: i64) -> Result<()> {
     let is_of_marked = "seq in (select seq from events where forgotten_by = ?1
         union select reply from answers join events on events.seq = answers.source
@@ -395,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forgotten_event_takes_with_it_all_that_was_made_of_it() {
+    fn a_forgotten_event_removes_everything_made_from_it() {
         let mut scene = TestLog::new();
         scene.prompt("go");
         let (one, two) = (scene.tool("Bash", "{}"), scene.tool("Bash", "{}"));
@@ -410,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_about_what_is_forgotten_makes_no_memory_and_uses_up_its_number() {
+    fn a_reply_about_forgotten_events_makes_no_memory_and_uses_its_number() {
         let mut scene = TestLog::new();
         let tool = scene.tool("Bash", "{}");
         scene.add(Forgotten { session: "s".into(), ..Forgotten::default() });
@@ -431,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_touches_a_file_is_forgotten_in_its_project_alone() {
+    fn everything_about_a_file_is_forgotten_only_in_its_project() {
         let mut scene = TestLog::new();
         let edit = scene.tool("Edit", r#"{"file_path":"/p/src/a.rs"}"#);
         let other = scene.tool("Edit", r#"{"file_path":"/p/src/ab.rs"}"#);
@@ -448,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn taking_a_forgetting_back_asks_for_the_log() {
+    fn undoing_a_forgetting_needs_the_log() {
         let mut scene = TestLog::new();
         let tool = scene.tool("Bash", "{}");
         scene.reply(&[tool], &titled("a"));

@@ -177,7 +177,8 @@ fn redirected_trigger(trigger: &str) -> String {
     let head = &head["create trigger".len()..];
     let marks = vec!["?"; target.split(',').count()].join(", ");
     format!(
-        "create temp trigger{head} select hand_over('insert into {target}values ({marks})', {values}"
+        "create temp trigger{head} select hand_over('insert into {target}values ({marks})', \
+         {values}"
     )
 }
 

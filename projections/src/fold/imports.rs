@@ -125,8 +125,8 @@ fn session(rows: &Rows<'_>, event: &Recorded, imported: &Imported, row: &Columns
         row.text("status").filter(|status| *status != "active").map(|_| started_at)
     });
     let sql = "update sessions set upstream_id = ?2, title = ?3,
-                   memory_session = coalesce(memory_session, ?4), started_at_us = min(started_at_us, ?5),
-                   ended_at_us = coalesce(ended_at_us, ?6)
+                   memory_session = coalesce(memory_session, ?4),
+                   started_at_us = min(started_at_us, ?5), ended_at_us = coalesce(ended_at_us, ?6)
                where id = ?1";
     let values = params![
         session,

@@ -1,8 +1,8 @@
 //! Checks that the log still has the history that the rows were folded from.
 //!
-//! The database may be ahead of the log: after a power loss, or when an older log is restored.
-//! Events recorded next would then lie before the checkpoint and be skipped. So the checkpoint
-//! contains the last folded record, and every fold first checks that it is still there.
+//! The database can be ahead of the log: after a power loss, or when an older log is restored. New
+//! events would then be recorded before the checkpoint and be skipped. So the checkpoint contains
+//! the last folded record, and every fold first checks that it is still there.
 
 use crate::{
     error::Result,
@@ -31,7 +31,7 @@ pub struct HistoryRebuild {
     pub is_other_log: bool,
     /// When, in microseconds since 1970.
     pub at_us: u64,
-    /// Events that the database had and the log no longer holds.
+    /// Events that the database had and the log no longer contains.
     pub lost_events: u64,
     /// The time of the latest of them, in microseconds since 1970.
     pub lost_until_us: u64,
@@ -206,8 +206,8 @@ fn does_history_differ(log: &Log, reached: FoldedPosition) -> Result<bool> {
     if is_within_record(log, seq)? {
         return Ok(true);
     }
-    // The record is damaged. If it was only damaged in place, the rows are right, and a rebuild
-    // would lose it: then all its bytes are there, and no record begins within them.
+    // The record is damaged. If it was damaged in place, the rows are right, and a rebuild would
+    // lose it. In that case all its bytes exist, and no record starts within them.
     let segments = log.segments()?;
     let Some(end) = segments.last().map(|last| last.number_last) else { return Ok(true) };
     // A segment is on disk before the next one is begun, so it was not cut.

@@ -62,7 +62,7 @@ pub(crate) struct Row<'a> {
     pub(crate) generation: u32,
     pub(crate) tokens: i64,
     pub(crate) metadata: Option<&'a str>,
-    /// For a note that counts in more than its project: the folder, or empty for every project.
+    /// For a note that applies beyond its project: the folder, or empty for every project.
     pub(crate) tree: Option<&'a str>,
     pub(crate) is_visible: bool,
     pub(crate) upstream_id: Option<&'a str>,
@@ -73,11 +73,13 @@ impl Row<'_> {
         let texts = [self.title, self.subtitle, self.narrative].into_iter().flatten();
         let lists = [self.facts, self.concepts, self.files_read, self.files_modified];
         let words = fts_terms::of(texts.chain(lists.into_iter().flatten().map(String::as_str)));
-        let sql = "insert into observations (id, event, seq, number, at_us, session, project, prompt_number,
-                       origin, type, title, subtitle, narrative, facts, concepts, files_read, files_modified,
-                       agent_type, provider, model, prompt_version, generation, tokens, metadata, is_visible,
-                       identifiers, grams, upstream_id, tree)
-                   values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+        let sql = "insert into observations (id, event, seq, number, at_us, session, project,
+                   prompt_number,
+                       origin, type, title, subtitle, narrative, facts, concepts, files_read,
+                       files_modified, agent_type, provider, model, prompt_version, generation,
+                       tokens, metadata, is_visible, identifiers, grams, upstream_id, tree)
+                   values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
+                   ?17, ?18,
                        ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)";
         rows.run(
             sql,
@@ -160,8 +162,8 @@ fn observe(rows: &Rows<'_>, event: &Recorded, recorded: &RecordedReply<'_>) -> R
     Ok(())
 }
 
-/// Notes that the observations of a reply about forgotten events are forgotten, too. They may have
-/// been revised on another machine.
+/// Records that the observations of a reply about forgotten events are forgotten, too. They may
+/// have been revised on another machine.
 fn note_forgotten(rows: &Rows<'_>, event: &Recorded, count: usize) -> Result<()> {
     let sql = "insert or ignore into forgotten_observations (event, number, forgetting)
                select ?2, ?3, min(forgotten_by) from answers join events on events.seq = source
@@ -203,14 +205,14 @@ impl Files {
     }
 }
 
-/// Whether a model means this file: models often leave out the folders.
+/// Whether a model's path refers to this file: models often omit the folders.
 fn is_same(claim: &str, file: &str) -> bool {
     file == claim || file.strip_suffix(claim).is_some_and(|rest| rest.ends_with('/'))
 }
 
 /// The author of a note. Claude calls `remember` over MCP, or runs the command in a session,
-/// possibly prompted by a tool's output. Only a command outside of every session, and the viewer,
-/// count as the user.
+/// possibly prompted by a tool's output. Only a command outside of any session, and the viewer, are
+/// attributed to the user.
 fn author(event: &Recorded, memory: &MemoryAdded) -> &'static str {
     match memory.via.as_str() {
         "auto-memory" => "auto-memory",
@@ -339,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_indexed_is_found_by_its_parts() {
+    fn compound_names_are_found_by_their_parts() {
         let mut scene = TestLog::new();
         let tool = scene.tool("Bash", "{}");
         scene.reply(&[tool], &titled("readReply in 記憶喪失 keeps naïve café"));

@@ -1,4 +1,4 @@
-//! Projects, each under one identity whatever its name.
+//! Projects, each with one identity that does not depend on its name.
 
 use crate::{
     error::Result,
@@ -9,8 +9,8 @@ use claude_mem_events::{Event, Id, Project, ProjectMerged, Recorded};
 use rusqlite::OptionalExtension;
 use std::collections::HashMap;
 
-/// Projects, and which of them were merged. Rows keep the project they were recorded under; queries
-/// use `owner`, so that merging and undoing a merge change no memory.
+/// Projects and their merges. Rows keep the project they were recorded under; queries use `owner`,
+/// so that merging and undoing a merge change no memory.
 pub(crate) struct Projects;
 
 impl Projection for Projects {
@@ -30,8 +30,8 @@ impl Projection for Projects {
     }
 }
 
-/// The row of a project, created if it is new. Its folder on this machine takes precedence; among
-/// other machines, the latest one counts.
+/// The row of a project, created if it is new. Its folder on this machine takes precedence, then
+/// the latest folder on another machine.
 pub(crate) fn row_of(rows: &Rows<'_>, event: &Recorded, project: &Project) -> Result<i64> {
     let sql = "select id, root from projects where key = ?1";
     let found: Option<(i64, Option<String>)> = rows
@@ -85,11 +85,12 @@ pub(crate) fn write_labels(rows: &Rows<'_>) -> Result<()> {
 }
 
 const RELABEL: &str = "update projects set label = coalesce(
-        (select label from project_names where project = id order by event desc, label limit 1), label)
+        (select label from project_names where project = id order by event desc, label limit 1),
+        label)
     where not is_label_given";
 
 /// Merges are rare, so all of them are applied again in the order of their ids: the result does not
-/// depend on which log came first.
+/// depend on the order of the logs.
 fn merge(rows: &Rows<'_>, event: &Recorded, merged: &ProjectMerged) -> Result<()> {
     let sql = "insert or ignore into project_merges (event, source, target, label)
                values (?1, ?2, ?3, ?4)";
@@ -113,7 +114,8 @@ fn merge(rows: &Rows<'_>, event: &Recorded, merged: &ProjectMerged) -> Result<()
     let sql = "with recursive chain (id, owner) as (
                    select id, id from projects where merged_into is null
                    union all
-                   select projects.id, chain.owner from projects join chain on projects.merged_into = chain.id)
+                   select projects.id, chain.owner from projects join chain
+                   on projects.merged_into = chain.id)
                update projects set owner = (select owner from chain where chain.id = projects.id)";
     rows.run(sql, ())?;
     Ok(())

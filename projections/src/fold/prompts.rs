@@ -147,7 +147,7 @@ mod tests {
 
     /// Recorded as the user's by an older version.
     #[test]
-    fn text_of_the_client_in_old_events_is_neither_a_turn_nor_found() {
+    fn client_text_in_old_events_is_neither_a_turn_nor_found() {
         let mut scene = TestLog::new();
         scene.prompt("<ide_opened_file>Opened secret.rs</ide_opened_file>\nfirst");
         scene.prompt("<teammate-message teammate_id=\"lead\">review</teammate-message>");

@@ -132,9 +132,11 @@ fn insert(rows: &Rows<'_>, event: &Recorded, recorded: &RecordedReply<'_>) -> Re
     let place = sessions::place(rows, event)?;
     let sql =
         "insert into replies (seq, event, at_us, session, project, provider, model, prompt_version,
-             generation, memory_session, attempt, verdict, observations, summaries, skip_reason, is_cut,
-             tokens_in, tokens_cached, tokens_out, cost_micros, duration_ms, bytes, sources, is_current)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
+             generation, memory_session, attempt, verdict, observations, summaries, skip_reason,
+             is_cut, tokens_in, tokens_cached, tokens_out, cost_micros, duration_ms, bytes,
+             sources, is_current)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+         ?19, ?20,
              ?21, ?22, ?23, ?24)";
     rows.run(
         sql,
@@ -203,7 +205,8 @@ pub(crate) fn cover(rows: &Rows<'_>, reply: i64) -> Result<()> {
     let mut sources = rows.cached("select source from answers where reply = ?1")?;
     let mut sources = sources.query([reply])?;
     let mut tool_uses = rows.cached(
-        "update tool_uses set answered_by = ?1, is_parked = 0 where seq = ?2 and answered_by is null",
+        "update tool_uses set answered_by = ?1, is_parked = 0 where seq = ?2 and answered_by is \
+         null",
     )?;
     let mut stops = rows.cached(
         "update stops set answered_by = ?1, is_parked = 0 where seq = ?2 and answered_by is null",
@@ -242,8 +245,8 @@ fn fail(rows: &Rows<'_>, event: &Recorded, failed: &AgentFailed) -> Result<()> {
     let place = sessions::place(rows, event)?;
     let sql =
         "insert into failures (seq, event, at_us, session, project, provider, model, prompt_version,
-             generation, class, message, attempt, retry_after_ms, tokens_in, tokens_out, cost_micros, bytes,
-             sources)
+             generation, class, message, attempt, retry_after_ms, tokens_in, tokens_out,
+             cost_micros, bytes, sources)
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
     rows.run(
         sql,

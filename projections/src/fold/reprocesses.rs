@@ -37,7 +37,8 @@ impl Projection for Reprocesses {
 
 fn start(rows: &Rows<'_>, event: &Recorded, started: &ReprocessStarted) -> Result<()> {
     // A second start of the same generation continues it.
-    let sql = "insert or ignore into reprocesses (generation, event, seq, at_us, prompt_version, provider,
+    let sql = "insert or ignore into reprocesses (generation, event, seq, at_us, prompt_version,
+               provider,
                    model, since_us, until_us, project, session, is_fresh, is_shadow)
                values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
     rows.run(
@@ -146,10 +147,12 @@ fn candidates(rows: &Rows<'_>, event: &Recorded, generation: u32) -> Result<Vec<
                from replies join answers on answers.reply = replies.seq
                    join events on events.seq = answers.source
                where replies.verdict not in ('unreadable', 'erased') and replies.host = ?7
-                   and (replies.is_current or replies.generation = ?1 or replies.prompt_version is ?2)
+                   and (replies.is_current or replies.generation = ?1
+                   or replies.prompt_version is ?2)
                    and (?3 is null or events.at_us >= ?3) and (?4 is null or events.at_us < ?4)
                    and (?5 is null or events.project in (select value from json_each(?5)))
-                   and (?6 is null or events.session in (select id from sessions where session = ?6))
+                   and (?6 is null or events.session in (select id from sessions
+                   where session = ?6))
                order by replies.seq, answers.source";
     let Scope { prompt_version, since_us, until_us, project, session } = scope;
     let project = project.map(|key| projects::one_with(rows, &key, event.id)).transpose()?;
@@ -249,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_lies_in_the_range_is_superseded() {
+    fn only_events_in_the_range_are_superseded() {
         let (mut scene, tools) = answered();
         let until_us = Some(claude_mem_events::Id::from_bytes(tools[1]).time_us());
         scene.add(ReprocessStarted { generation: 1, until_us, ..ReprocessStarted::default() });
@@ -259,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_reaches_out_of_the_range_is_replaced_whole() {
+    fn a_reply_that_exceeds_the_range_is_replaced_completely() {
         let (mut scene, tools) = (TestLog::new(), ["a", "b"]);
         let tools = tools.map(|_| scene.tool("Bash", "{}"));
         scene.reply(&tools, &titled("ab"));
@@ -271,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn another_models_reply_does_not_count_where_a_model_was_asked_for() {
+    fn replies_of_other_models_are_not_reused_if_a_model_is_given() {
         let (scene, _) = answered();
         let store = scene.fold();
         let turns = |model: &str| {
@@ -284,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn going_back_to_earlier_prompts_shows_their_replies_again_without_asking() {
+    fn returning_to_earlier_prompts_reuses_their_replies() {
         let (mut scene, tools) = answered();
         scene.start(1, "v1");
         scene.reply_in(1, "v1", &tools[..1], &titled("a1"));
@@ -302,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_reprocessing_answered_is_not_asked_again() {
+    fn events_answered_by_a_reprocessing_are_not_pending() {
         let mut scene = TestLog::new();
         let tool = scene.tool("Bash", "{}");
         scene.start(1, "v1");

@@ -15,8 +15,9 @@ use std::{borrow::Cow, collections::HashMap, rc::Rc};
 /// After this long without an event, a session is over.
 pub const SILENCE_US: u64 = 24 * 3600 * 1_000_000;
 
-/// The status of a session at `:now`, as SQL over a row of `sessions`. Silence is not an event, so
-/// the status is computed when reading: stored, it would depend on when rows were folded.
+/// The status of a session at `:now`, as SQL over a row of `sessions`. The absence of events is not
+/// an event, so the status is computed when reading: a stored status would depend on the time of
+/// folding.
 pub(crate) const STATUS: &str = "case
     when ended_at_us is not null and exists (select 1 from tool_uses where session = sessions.id
         and answered_by is null and is_parked) then 'failed'
@@ -231,8 +232,9 @@ fn write_git_state(rows: &Rows<'_>, session: i64, changes: &GitChanges) -> Resul
     Ok(())
 }
 
-/// Changes to a session that are not in its row yet. Most events only change the same few numbers,
-/// so the changes are added up and written before anything reads or sets them, and with the batch.
+/// Changes of a session that are not in its row yet. Most events change the same few numbers, so
+/// the changes are collected, and written before anything reads or sets them and at the end of the
+/// batch.
 #[derive(Debug, Default)]
 pub(crate) struct SessionChanges {
     at_us: i64,
@@ -264,8 +266,8 @@ pub(crate) fn only_adds_to_session(event: &Event) -> bool {
     )
 }
 
-/// Writes the collected changes. After the end of a session only a later event opens it again:
-/// hooks of its last moments may be recorded after the end.
+/// Writes the collected changes. After the end of a session only a later event opens it again: its
+/// last hooks may be recorded after the end.
 pub(crate) fn write_session_changes(rows: &Rows<'_>) -> Result<()> {
     let sql = "update sessions set
                    end_reason = iif(ended_at_us >= ?2, end_reason, null),

@@ -40,8 +40,8 @@ pub(crate) fn text_bytes(stop: &SummaryRequested) -> usize {
     stop.last_user_message.len() + stop.last_assistant_message.len() + remarks
 }
 
-/// Whether nothing followed the last prompt of a session. With the end of the session its turn is
-/// over: what the user asked for there may hold for later sessions.
+/// Whether nothing followed the last prompt of a session. The end of the session then ends its
+/// turn: the request may matter to later sessions.
 fn is_unanswered(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
     let place = sessions::place(rows, event)?;
     let begun = "select min(seq) from prompts where session = ?1 and number >= ?2 and turn = ?2
@@ -49,8 +49,10 @@ fn is_unanswered(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
     let begun: Option<i64> =
         rows.cached(begun)?.query_row((place.session, place.turn), |row| row.get(0))?;
     let Some(begun) = begun else { return Ok(false) };
-    let sql = "select not exists (select 1 from tool_uses where session = ?1 and seq > ?2 and seq < ?3)
-                   and not exists (select 1 from stops where session = ?1 and seq > ?2 and seq < ?3)";
+    let sql = "select not exists (select 1 from tool_uses where session = ?1 and seq > ?2
+                   and seq < ?3)
+                   and not exists (select 1 from stops where session = ?1 and seq > ?2
+                   and seq < ?3)";
     let ended = event.seq.raw() as i64;
     Ok(rows.cached(sql)?.query_row((place.session, begun, ended), |row| row.get(0))?)
 }

@@ -65,11 +65,13 @@ impl Row<'_> {
         let lists = lists.into_iter().flatten().map(String::as_str);
         let words = fts_terms::of(self.texts.into_iter().flatten().chain(lists));
         let [request, investigated, learned, completed, next_steps, notes] = self.texts;
-        let sql = "insert into summaries (id, event, seq, number, at_us, session, project, prompt_number,
-                       origin, request, investigated, learned, completed, next_steps, notes, files_read,
-                       files_edited, provider, model, prompt_version, generation, tokens, is_visible,
-                       identifiers, grams, upstream_id)
-                   values (?1, ?2, ?3, 0, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+        let sql = "insert into summaries (id, event, seq, number, at_us, session, project,
+                   prompt_number,
+                       origin, request, investigated, learned, completed, next_steps, notes,
+                       files_read, files_edited, provider, model, prompt_version, generation,
+                       tokens, is_visible, identifiers, grams, upstream_id)
+                   values (?1, ?2, ?3, 0, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,
+                   ?16, ?17,
                        ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)";
         rows.run(
             sql,

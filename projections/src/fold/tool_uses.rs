@@ -53,10 +53,12 @@ pub(crate) fn insert(
     };
     // A write that failed wrote nothing.
     let written = if used.has_failed { None } else { kept(&named.written) };
-    let sql = "insert into tool_uses (seq, event, at_us, session, project, prompt_number, turn, tool,
+    let sql = "insert into tool_uses (seq, event, at_us, session, project, prompt_number, turn,
+               tool,
                    tool_use_id, has_failed, is_interrupt, files_read, files_written, cwd, agent_id,
                    agent_type, duration_ms, bytes, upstream_id)
-               values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
+               values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+               ?18, ?19)
                on conflict (session, tool_use_id) where tool_use_id is not null do nothing";
     let changed = rows.run(
         sql,
@@ -91,8 +93,8 @@ pub(crate) fn insert(
     Ok(())
 }
 
-/// Some clients report a command before its exit code is known. The event with the code takes the
-/// place of the first one, unless that is distilled.
+/// Some clients report a command before its exit code is known. The event with the code replaces
+/// the first one, unless that is already distilled.
 fn correct(rows: &Rows<'_>, event: &Recorded, used: &ToolUsed, session: i64) -> Result<()> {
     let sql = "update tool_uses set seq = ?1, event = ?2, at_us = ?3, has_failed = 1,
                    is_interrupt = ?4, files_written = null, bytes = ?5

@@ -10,7 +10,8 @@ use std::{fmt::Write as _, io};
 /// The position where reading continues depends on when segments are rolled and compacted, so the
 /// dump contains the place of the last event instead.
 const CHECKPOINT: &str =
-    "select one, log, (select coalesce(max(seq), 0) from events where host = 0), events, at_us, kinds
+    "select one, log, (select coalesce(max(seq), 0) from events where host = 0), events, at_us,
+     kinds
      from checkpoint";
 
 /// The identity of the log that a row comes from.
@@ -96,7 +97,8 @@ impl Store {
     }
 
     fn table_names(&self) -> Result<Vec<String>> {
-        let sql = "select name from sqlite_schema where type = 'table' and name not like '%\\_fts%' escape '\\'
+        let sql = "select name from sqlite_schema where type = 'table'
+                   and name not like '%\\_fts%' escape '\\'
                    and name not like 'sqlite%' order by name";
         let mut statement = self.connection.prepare(sql)?;
         let names = statement.query_map((), |row| row.get(0))?;
@@ -131,6 +133,7 @@ impl Store {
 }
 
 /// Each table with its shared columns.
+#[expect(clippy::too_many_lines, reason = "one entry per table")]
 fn shared_columns() -> Vec<(&'static str, String)> {
     // A line break within a text would split a row.
     let text = |column: &str| format!("replace(row.{column}, char(10), '\\n')");
@@ -139,58 +142,128 @@ fn shared_columns() -> Vec<(&'static str, String)> {
     let event = "hex(row.event)";
     let by = |column: &str| format!("(select hex(event) from replies where seq = row.{column})");
     vec![
-        ("projects", "row.key, row.label, row.is_label_given,
+        (
+            "projects",
+            "row.key, row.label, row.is_label_given,
             (select key from projects as other where other.id = row.merged_into),
-            (select key from projects as other where other.id = row.owner)".into()),
-        ("sessions", format!(
-            "{LOG_OF_SESSION}, {event}, replace(row.platform, '@' || row.log, ''), row.session, row.memory_session, row.host,
-             (select key from projects where id = row.project), row.source, row.cwd, row.model,
-             row.transcript_path, row.started_at_us, row.at_us, row.ended_at_us, row.end_reason, row.prompt_id,
-             row.prompt_number, row.turn, row.is_turn_open, {}, row.upstream_id,
-             row.forgotten_by is not null", text("title"))),
-        ("prompts", format!(
-            "{LOG}, {event}, row.id % 1000000000, row.at_us, {PLACE}, row.number, row.turn, {},
-             row.is_private, row.submitter, row.prompt_id, row.cwd, row.upstream_id", text("text"))),
-        ("tool_uses", format!(
-            "{LOG}, {event}, row.at_us, {PLACE}, row.prompt_number, row.turn, row.tool, row.tool_use_id,
-             row.has_failed, row.is_interrupt, row.files_read, row.files_written, row.cwd, row.agent_id,
-             row.agent_type, row.duration_ms, row.bytes, {}, row.attempts, row.is_parked, row.upstream_id",
-            by("answered_by"))),
-        ("stops", format!(
-            "{LOG}, {event}, row.at_us, {PLACE}, row.prompt_number, row.turn, row.scope, row.agent_id,
-             row.agent_type, row.background_tasks, row.bytes, {}, row.attempts, row.is_parked",
-            by("answered_by"))),
-        ("replies", format!(
-            "{LOG}, {event}, row.at_us, {PLACE}, row.provider, row.model, row.prompt_version, {GENERATION},
-             row.attempt, row.verdict, row.observations, row.summaries, row.is_cut, row.cost_micros,
-             row.bytes, row.sources, row.is_current, row.superseded_by % 1000000")),
-        ("observations", format!(
-            "{LOG}, {event}, row.id % 1000000000, row.number, row.at_us, {PLACE}, row.prompt_number, row.origin,
-             row.type, {}, row.agent_type, row.provider, row.model, row.prompt_version, {GENERATION},
-             row.tokens, row.is_visible, row.superseded_by % 1000000, row.upstream_id, row.is_pinned,
-             row.is_edited, row.verdict, row.is_corrected, row.repeats % 1000000000, row.is_replaced",
-            texts(&["title", "subtitle", "narrative", "facts", "concepts", "files_read",
-                "files_modified", "metadata"]))),
-        ("summaries", format!(
-            "{LOG}, {event}, row.id % 1000000000, row.number, row.at_us, {PLACE}, row.prompt_number, row.origin,
-             {}, row.provider, row.model, row.prompt_version, {GENERATION}, row.tokens, row.is_visible,
-             row.superseded_by % 1000000, row.upstream_id",
-            texts(&["request", "investigated", "learned", "completed", "next_steps", "notes",
-                "files_read", "files_edited"]))),
-        ("corrections", format!(
-            "{}, row.number, {}, row.target % 1000000000", by("seq"), text("title"))),
+            (select key from projects as other where other.id = row.owner)"
+                .into(),
+        ),
+        (
+            "sessions",
+            format!(
+                "{LOG_OF_SESSION}, {event}, replace(row.platform, '@' || row.log, ''), row.session,
+                 row.memory_session, row.host, (select key from projects where id = row.project),
+                 row.source, row.cwd, row.model, row.transcript_path, row.started_at_us, row.at_us,
+                 row.ended_at_us, row.end_reason, row.prompt_id, row.prompt_number, row.turn,
+                 row.is_turn_open, {}, row.upstream_id, row.forgotten_by is not null",
+                text("title")
+            ),
+        ),
+        (
+            "prompts",
+            format!(
+                "{LOG}, {event}, row.id % 1000000000, row.at_us, {PLACE}, row.number, row.turn, {},
+                 row.is_private, row.submitter, row.prompt_id, row.cwd, row.upstream_id",
+                text("text")
+            ),
+        ),
+        (
+            "tool_uses",
+            format!(
+                "{LOG}, {event}, row.at_us, {PLACE}, row.prompt_number, row.turn, row.tool,
+                 row.tool_use_id, row.has_failed, row.is_interrupt, row.files_read,
+                 row.files_written, row.cwd, row.agent_id, row.agent_type, row.duration_ms,
+                 row.bytes, {}, row.attempts, row.is_parked, row.upstream_id",
+                by("answered_by")
+            ),
+        ),
+        (
+            "stops",
+            format!(
+                "{LOG}, {event}, row.at_us, {PLACE}, row.prompt_number, row.turn, row.scope,
+                 row.agent_id, row.agent_type, row.background_tasks, row.bytes, {}, row.attempts,
+                 row.is_parked",
+                by("answered_by")
+            ),
+        ),
+        (
+            "replies",
+            format!(
+                "{LOG}, {event}, row.at_us, {PLACE}, row.provider, row.model, row.prompt_version,
+                 {GENERATION}, row.attempt, row.verdict, row.observations, row.summaries,
+                 row.is_cut, row.cost_micros, row.bytes, row.sources, row.is_current,
+                 row.superseded_by % 1000000"
+            ),
+        ),
+        (
+            "observations",
+            format!(
+                "{LOG}, {event}, row.id % 1000000000, row.number, row.at_us, {PLACE},
+                 row.prompt_number, row.origin, row.type, {}, row.agent_type, row.provider,
+                 row.model, row.prompt_version, {GENERATION}, row.tokens, row.is_visible,
+                 row.superseded_by % 1000000, row.upstream_id, row.is_pinned, row.is_edited,
+                 row.verdict, row.is_corrected, row.repeats % 1000000000, row.is_replaced",
+                texts(&[
+                    "title",
+                    "subtitle",
+                    "narrative",
+                    "facts",
+                    "concepts",
+                    "files_read",
+                    "files_modified",
+                    "metadata"
+                ])
+            ),
+        ),
+        (
+            "summaries",
+            format!(
+                "{LOG}, {event}, row.id % 1000000000, row.number, row.at_us, {PLACE},
+                 row.prompt_number, row.origin, {}, row.provider, row.model, row.prompt_version,
+                 {GENERATION}, row.tokens, row.is_visible, row.superseded_by % 1000000,
+                 row.upstream_id",
+                texts(&[
+                    "request",
+                    "investigated",
+                    "learned",
+                    "completed",
+                    "next_steps",
+                    "notes",
+                    "files_read",
+                    "files_edited"
+                ])
+            ),
+        ),
+        (
+            "corrections",
+            format!("{}, row.number, {}, row.target % 1000000000", by("seq"), text("title")),
+        ),
         ("replacements", "row.target % 1000000000, row.observation % 1000000000".into()),
-        ("revisions", format!(
-            "{event}, row.at_us, hex(row.target), row.number, row.what, row.type, {}, hex(row.by_event),
-             row.by_number", texts(&["title", "narrative", "because"]))),
-        ("reprocesses", format!(
+        (
+            "revisions",
+            format!(
+                "{event}, row.at_us, hex(row.target), row.number, row.what, row.type, {},
+                 hex(row.by_event), row.by_number",
+                texts(&["title", "narrative", "because"])
+            ),
+        ),
+        (
+            "reprocesses",
+            format!(
             "{LOG}, {event}, {GENERATION}, row.at_us, row.prompt_version, row.provider, row.model,
-             row.finished_at_us, row.is_current")),
-        ("injections", format!(
-            "(select hex(event) from events where seq = row.seq), row.position, row.at_us, {PLACE}, row.moment,
-             {event}, row.number")),
-        ("forgettings", format!(
-            "{LOG}, {event}, row.at_us, hex(row.undoes), row.is_void, {}", text("reason"))),
+             row.finished_at_us, row.is_current"),
+        ),
+        (
+            "injections",
+            format!(
+            "(select hex(event) from events where seq = row.seq), row.position, row.at_us, {PLACE},
+             row.moment, {event}, row.number"),
+        ),
+        (
+            "forgettings",
+            format!("{LOG}, {event}, row.at_us, hex(row.undoes), row.is_void, {}", text("reason")),
+        ),
     ]
 }
 

@@ -1,8 +1,8 @@
-//! Which events compaction may erase: forgotten and superseded content, and raw content of which a
-//! digest is enough.
+//! Determines which events a compaction may erase: forgotten and superseded content, and raw
+//! content of which a digest is enough.
 //!
-//! Rows decide. An event is erased because a forgetting marks it, a memory in a reply because its
-//! row is gone and a forgetting or a compaction explains why.
+//! The rows decide. An event is erased because a forgetting marks it; a memory in a reply because
+//! its row is gone and a forgetting or a compaction explains why.
 
 use crate::{
     error::Result,
@@ -191,7 +191,7 @@ impl Store {
             let has_summary = row.get::<_, i64>(7)? > 0;
             let present = observations.len() as i64 + i64::from(has_summary);
             let is_gone = present < row.get::<_, i64>(3)? + row.get::<_, i64>(4)?;
-            // A missing row without a known reason is no reason to erase anything.
+            // A missing row without a known reason does not justify erasing anything.
             if is_forgotten || is_superseded || (is_gone && eraser.facts.explains(id)) {
                 let erasure =
                     Erasure::Reply { is_forgotten, is_superseded, observations, has_summary };

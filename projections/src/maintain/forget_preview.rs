@@ -38,7 +38,7 @@ impl Store {
         let trial = self.connection.unchecked_transaction()?;
         let (kinds, ahead) = ([], ReadAhead::default());
         let rows = Rows::new(&trial, &kinds, &ahead, 0);
-        // Behind every event of our own log, and later than all of other logs.
+        // After every event of our own log, and later than all events of other logs.
         let seq = Seq::from_raw((1 << 55) - 1);
         let id = Id::from_bytes([0xFF; 16]);
         let (envelope, event) = (Envelope::default(), forgotten.clone().into());
@@ -90,18 +90,20 @@ impl Store {
     pub fn forget_targets_by_text(&self, text: &str) -> Result<ForgetTargets> {
         let mut touching = ForgetTargets::default();
         let (observation, summary) = (
-            "concat_ws(char(10), title, subtitle, narrative, facts, concepts, files_read, files_modified,
-                 metadata)",
-            "concat_ws(char(10), request, investigated, learned, completed, next_steps, notes, files_read,
-                 files_edited)",
+            "concat_ws(char(10), title, subtitle, narrative, facts, concepts, files_read,
+                 files_modified, metadata)",
+            "concat_ws(char(10), request, investigated, learned, completed, next_steps, notes,
+                 files_read, files_edited)",
         );
         for (table, columns) in [("observations", observation), ("summaries", summary)] {
             let condition = format!("instr(lower({columns}), lower(?1))");
             self.memories_where(table, &condition, text, &mut touching)?;
         }
         // The text of an observation before it was edited is still in the log.
-        let edited = "id in (select observation from originals where instr(lower(concat_ws(char(10),
-            originals.title, originals.subtitle, originals.narrative, originals.facts)), lower(?1)))";
+        let edited =
+            "id in (select observation from originals where instr(lower(concat_ws(char(10),
+             originals.title, originals.subtitle, originals.narrative, originals.facts)),
+             lower(?1)))";
         self.memories_where("observations", edited, text, &mut touching)?;
         let sql = "select event from prompts where instr(lower(text), lower(?1))";
         self.events_of_rows(sql, text, &mut touching.events)?;
@@ -144,7 +146,7 @@ mod tests {
     use crate::test_log::{TestLog, titled};
 
     #[test]
-    fn what_would_be_forgotten_is_seen_and_still_there() {
+    fn a_preview_shows_matches_and_forgets_nothing() {
         let mut scene = TestLog::new();
         scene.prompt("go");
         let tool = scene.tool("Edit", r#"{"file_path":"/p/src/a.rs"}"#);

@@ -68,7 +68,8 @@ impl Store {
             Kind::Summary => {
                 "select memory.event, iif(origin = 'agent', number, null), at_us, projects.label,
                      'summary', coalesce(request, completed, learned, investigated, notes, ''),
-                     concat_ws(char(10), request, investigated, learned, completed, next_steps, notes,
+                     concat_ws(char(10), request, investigated, learned, completed, next_steps,
+                     notes,
                          files_read, files_edited)
                  from visible_summaries memory join projects on projects.id = memory.project
                  where memory.id = ?1"
@@ -94,8 +95,8 @@ impl Store {
         Ok(self.connection.prepare_cached(sql)?.query_row([name.id], found).optional()?)
     }
 
-    /// The memories that are gone once this event is forgotten: those it contains, and those made
-    /// of it.
+    /// The memories that disappear when this event is forgotten: those it contains, and those made
+    /// from it.
     pub fn memories_of_event(&self, event: Id) -> Result<Vec<MemoryId>> {
         let mut names = Vec::new();
         for kind in Kind::ALL {
@@ -115,10 +116,10 @@ impl Store {
         Ok(names)
     }
 
-    /// Whether a memory with this id existed and is gone, and by which forgetting, if that is
+    /// Whether a memory with this id existed and is gone, and the forgetting that removed it, if
     /// certain.
     ///
-    /// Ids are given out in the order of the log, so a forgotten observation lies between its
+    /// Ids are assigned in the order of the log, so a forgotten observation is between its
     /// neighbors. Of other kinds only the last id is known.
     pub fn forgotten_memory(&self, name: MemoryId) -> Result<Option<Option<Id>>> {
         let host = name.id / ROWS_PER_HOST;
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_memory_is_addressed_by_the_event_that_holds_it() {
+    fn a_memory_is_addressed_by_its_event() {
         let mut scene = TestLog::new();
         scene.prompt("go on");
         let tool = scene.tool("Bash", "{}");

@@ -42,13 +42,14 @@ impl Eraser {
             }
         };
         let mut envelope = recorded.envelope;
-        // Of a session forgotten as a whole, its git state is forgotten, too.
+        // If a whole session was forgotten, its git state is forgotten, too.
         if matches!(erasure, Erasure::Forgotten { is_whole: true }) {
             envelope = Envelope { branch: String::new(), commit: String::new(), ..envelope };
         }
         let payload = match left.encode(&envelope) {
             Ok(payload) => payload,
-            // The tombstone would be too large for a record: nothing remains of what was forgotten.
+            // The tombstone would be too large for a record, so nothing is kept of the forgotten
+            // event.
             Err(_) if matches!(erasure, Erasure::Forgotten { .. }) => Vec::new(),
             Err(_) => return None,
         };
@@ -165,7 +166,7 @@ fn blank(event: &Event, is_whole: bool) -> Option<Event> {
             started.extra.clear();
             Some(started.into())
         }
-        // Without its text, nothing else shows that it was not typed.
+        // Without its text, only the submitter shows that it was not typed.
         Event::PromptSubmitted(prompt) => {
             let submitter = submitter(prompt);
             Event::from(PromptSubmitted { submitter, ..prompt.clone() }).blanked()

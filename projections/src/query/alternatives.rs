@@ -84,7 +84,7 @@ mod tests {
     use crate::test_log::{TestLog, titled};
 
     #[test]
-    fn generations_of_the_same_events_stand_side_by_side() {
+    fn generations_of_the_same_events_are_listed_together() {
         let mut scene = TestLog::new();
         let tools = ["x", "y"].map(|_| scene.tool("Bash", "{}"));
         scene.reply(&tools[..1], &titled("a0"));

@@ -1,4 +1,4 @@
-//! The change feed: what was folded since a position.
+//! The change feed: events folded since a position.
 
 use crate::{
     Store,
@@ -68,7 +68,7 @@ pub struct FeedEntry {
 /// A change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FeedChange {
-    /// A session began or was resumed. Holds its row id.
+    /// A session started or was resumed. Contains its row id.
     SessionStarted(i64),
     /// The user submitted a prompt.
     Prompt(MemoryId),
@@ -83,12 +83,12 @@ pub enum FeedChange {
     },
     /// Memories were made: observations, then the summary.
     Memories(Vec<MemoryId>),
-    /// A session ended. Holds its row id.
+    /// A session ended. Contains its row id.
     SessionEnded(i64),
     /// Something was forgotten, or a forgetting was undone.
     Forgotten(Id),
-    /// Other memories are visible than before: a reprocessing became current, projects were merged,
-    /// a reply corrected an earlier one, or one was revised.
+    /// The visible memories changed: a reprocessing became current, projects were merged, a reply
+    /// corrected an earlier one, or one was revised.
     MemoriesReplaced,
 }
 

@@ -13,7 +13,7 @@ use rusqlite::{OptionalExtension, Row, named_params};
 pub struct ContextQuery<'a> {
     /// The key of the project.
     pub project: &'a str,
-    /// The folder of the project, for notes that count in a folder tree.
+    /// The folder of the project, for notes that apply to a folder tree.
     pub root: &'a str,
     /// Only memories before this time.
     pub until_us: u64,
@@ -44,7 +44,7 @@ pub struct ContextMaterial {
     pub by_hand: Vec<ContextObservation>,
     /// Notes of Claude and of programs, latest first.
     pub noted: Vec<ContextNote>,
-    /// Notes of other projects that count here as well, latest first.
+    /// Notes of other projects that apply here as well, latest first.
     pub wide: Vec<ContextNote>,
     /// Rules of the user that were observed, of any age, latest first.
     pub rules: Vec<ContextObservation>,
@@ -80,7 +80,7 @@ pub struct ContextObservation {
     pub is_of_subagent: bool,
     /// True if no user typed the prompts of its session.
     pub is_automated: bool,
-    /// Whether its concepts call it a pattern: a way to work that holds again.
+    /// Whether its concepts mark it as a pattern: a way of working that applies again.
     pub is_pattern: bool,
 }
 
@@ -127,7 +127,7 @@ const PINNED: &str = "is_pinned";
 /// SQL: rules that were observed. Must match the condition of the index `observations_rules`.
 const RULES: &str =
     "not is_pinned and type = 'rule' and origin not in ('user', 'claude', 'program')";
-/// SQL: notes of other projects that count in the folder `:root`.
+/// SQL: notes of other projects that apply to the folder `:root`.
 pub(crate) const WIDE: &str = "not is_retired and tree is not null
     and (tree = '' or substr(:root || '/', 1, length(tree) + 1) = tree || '/')";
 /// Maximum number of such notes.
@@ -173,7 +173,7 @@ impl Store {
         })
     }
 
-    /// Notes of other projects that count in this one.
+    /// Notes of other projects that apply to this one.
     fn wide_notes(
         &self,
         wanted: &ContextQuery<'_>,
@@ -182,7 +182,8 @@ impl Store {
         let sql = format!(
             "select {COLUMNS}, project from observations
              where is_visible and {WIDE} and at_us < :until and at_us > :since
-                 and (:client is null or session in (select id from sessions where client = :client))
+                 and (:client is null or session in (select id from sessions
+                 where client = :client))
              order by at_us desc, id desc"
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
@@ -324,7 +325,7 @@ impl Store {
         condition: &str,
         limit: u32,
     ) -> Result<Vec<ContextObservation>> {
-        // Few are pinned, and few are rules; the planner does not know that.
+        // Few rows are pinned or rules, which the planner does not know.
         let index = match condition {
             PINNED => "indexed by observations_pinned",
             RULES => "indexed by observations_rules",

@@ -27,15 +27,15 @@ pub struct ContextSummary {
     pub id: i64,
     /// Its time, in microseconds since 1970.
     pub at_us: u64,
-    /// What was asked for.
+    /// The request.
     pub request: String,
-    /// What was looked into.
+    /// The investigation.
     pub investigated: String,
-    /// What was found out.
+    /// The findings.
     pub learned: String,
-    /// What was done.
+    /// The completed work.
     pub completed: String,
-    /// What remains.
+    /// The remaining work.
     pub next_steps: String,
 }
 
@@ -61,7 +61,7 @@ struct Stops {
 const TURNS_PER_SESSION: u32 = 40;
 /// Maximum number of turns of the last session.
 const TURNS_MAX: u32 = 60;
-/// Open ends may be named in the last turn but one: the last one often only commits.
+/// Open work may be in the last turn but one: the last one often only commits.
 const TURNS_OF_EARLIER: u32 = 2;
 /// Maximum number of tool uses among which to look for a failure.
 const TOOL_USES_MAX: u32 = 40;
@@ -70,7 +70,7 @@ const TOOL_USES_MAX: u32 = 40;
 const COMPARED_SESSIONS: u32 = 100;
 /// This many sessions that begin with the same long prompt were started by a program.
 const SAME_PROMPTS_MIN: usize = 3;
-/// A shorter prompt may well be typed again.
+/// A user may type a shorter prompt more than once.
 const SAME_PROMPT_CHARS_MIN: usize = 40;
 
 impl Store {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_that_nobody_typed_are_left_out_if_there_are_others() {
+    fn automated_sessions_are_omitted_if_there_are_others() {
         let mut scene = TestLog::new();
         let mut session = |name: &str, prompt: &str, submitter: Submitter| {
             scene.envelope.session = name.into();

@@ -78,7 +78,7 @@ pub struct RequestFailure {
     pub message: Option<String>,
     /// The number of the attempt.
     pub attempt: u32,
-    /// The wait that the provider asked for.
+    /// The delay that the provider requested.
     pub retry_after_ms: u64,
     /// Number of events in the request.
     pub sources: u64,
@@ -88,18 +88,23 @@ impl Store {
     /// Costs by day, project and model from `since_us` on. Days begin at midnight, `offset_seconds`
     /// east of Greenwich.
     pub fn costs(&self, since_us: u64, offset_seconds: i64) -> Result<Vec<Cost>> {
-        let sql = format!("with spent as (
-                select at_us, project, provider, model, 1 as replies, 0 as failures, observations,
-                    tokens_in, tokens_cached, tokens_out, cost_micros from replies where seq < {FIRST_FOREIGN_SEQ}
-                union all
-                select at_us, project, provider, model, 0, 1, 0, tokens_in, 0, tokens_out, cost_micros
-                from failures where seq < {FIRST_FOREIGN_SEQ})
-            select date(at_us / 1000000 + ?2, 'unixepoch') as day, owner.key, coalesce(owner.label, ''),
-                provider, model, sum(replies), sum(failures), sum(observations), sum(tokens_in),
-                sum(tokens_cached), sum(tokens_out), sum(cost_micros)
-            from spent join projects on projects.id = spent.project
-                join projects as owner on owner.id = projects.owner
-            where at_us >= ?1 group by 1, 2, 4, 5 order by 1, 2, 4, 5");
+        let sql = format!(
+            "with spent as (
+                 select at_us, project, provider, model, 1 as replies, 0 as failures, observations,
+                     tokens_in, tokens_cached, tokens_out, cost_micros from replies
+                     where seq < {FIRST_FOREIGN_SEQ}
+                 union all
+                 select at_us, project, provider, model, 0, 1, 0, tokens_in, 0, tokens_out,
+                 cost_micros
+                 from failures where seq < {FIRST_FOREIGN_SEQ})
+             select date(at_us / 1000000 + ?2, 'unixepoch') as day, owner.key, coalesce(owner.label,
+             ''),
+                 provider, model, sum(replies), sum(failures), sum(observations), sum(tokens_in),
+                 sum(tokens_cached), sum(tokens_out), sum(cost_micros)
+             from spent join projects on projects.id = spent.project
+                 join projects as owner on owner.id = projects.owner
+             where at_us >= ?1 group by 1, 2, 4, 5 order by 1, 2, 4, 5"
+        );
         let mut statement = self.connection.prepare_cached(&sql)?;
         let costs = statement.query_map((since_us as i64, offset_seconds), read_cost)?;
         Ok(costs.collect::<rusqlite::Result<_>>()?)
@@ -131,7 +136,8 @@ impl Store {
     pub fn last_failure(&self) -> Result<Option<RequestFailure>> {
         let sql = format!(
             "select exists (select 1 from failures where seq < {FIRST_FOREIGN_SEQ}
-                 and seq > coalesce((select max(seq) from replies where seq < {FIRST_FOREIGN_SEQ}), 0))"
+             and seq > coalesce((select max(seq) from replies where seq < {FIRST_FOREIGN_SEQ}),
+             0))"
         );
         let is_trouble: bool =
             self.connection.prepare_cached(&sql)?.query_row((), |row| row.get(0))?;

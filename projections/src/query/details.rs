@@ -33,7 +33,7 @@ pub struct MemoryDetails {
     pub client: Option<String>,
     /// The number of its prompt in the session.
     pub prompt_number: Option<u32>,
-    /// For a note that counts in more than its project: the folder, or empty for every project.
+    /// For a note that applies beyond its project: the folder, or empty for every project.
     pub tree: Option<String>,
     /// Its content.
     pub body: MemoryBody,
@@ -174,8 +174,8 @@ impl Store {
 
     fn add_reply(&self, provenance: &mut Provenance) -> Result<()> {
         let reply = provenance.seq.raw() as i64;
-        let sql = "select provider, model, prompt_version, generation, observations + summaries, tokens_in,
-                       tokens_out, cost_micros, duration_ms from replies where seq = ?1";
+        let sql = "select provider, model, prompt_version, generation, observations + summaries,
+                       tokens_in, tokens_out, cost_micros, duration_ms from replies where seq = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;
         let found = statement.query_row([reply], |row| {
             Ok(SourceReply {
@@ -191,7 +191,8 @@ impl Store {
             })
         });
         provenance.reply = found.optional()?;
-        let sql = "select events.seq, events.event, events.kind, events.at_us, tool_uses.tool from answers
+        let sql = "select events.seq, events.event, events.kind, events.at_us, tool_uses.tool
+                   from answers
                        join events on events.seq = answers.source
                        left join tool_uses on tool_uses.seq = answers.source
                    where answers.reply = ?1 order by answers.source";
@@ -219,8 +220,8 @@ pub(crate) fn select(kind: Kind, columns: &str) -> String {
     };
     let body = match kind {
         Kind::Observation => {
-            "row.type, row.title, row.subtitle, row.narrative, row.facts, row.concepts, row.files_read,
-                 row.files_modified"
+            "row.type, row.title, row.subtitle, row.narrative, row.facts, row.concepts,
+             row.files_read, row.files_modified"
         }
         Kind::Summary => {
             "row.request, row.investigated, row.learned, row.completed, row.next_steps, row.notes,
@@ -305,13 +306,14 @@ mod tests {
     use crate::test_log::TestLog;
 
     #[test]
-    fn a_memory_says_what_it_was_made_of_and_what_that_cost() {
+    fn a_memory_shows_its_sources_and_cost() {
         let mut scene = TestLog::new();
         scene.envelope.branch = "fix".into();
         let prompt = scene.prompt("fix it");
         let tool = scene.tool("Edit", r#"{"file_path":"/p/a.rs"}"#);
-        let reply = "<observation><type>bugfix</type><title>fixed</title><facts><fact>a</fact><fact>b</fact>\
-                     </facts></observation><summary><request>fix it</request></summary>";
+        let reply = "\
+            <observation><type>bugfix</type><title>fixed</title><facts><fact>a</fact>\
+            <fact>b</fact></facts></observation><summary><request>fix it</request></summary>";
         let reply = scene.reply(&[tool], reply);
         let names: Vec<MemoryId> = ["S1", "1", "P1", "7"].map(|name| name.parse().unwrap()).into();
         let found = scene.fold().details(&names).unwrap();

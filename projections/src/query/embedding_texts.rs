@@ -8,14 +8,15 @@ use crate::{
 };
 use rusqlite::{OptionalExtension, Row};
 
-/// A prompt of fewer characters is an answer such as `yes, go on`, which means nothing by itself.
+/// A shorter prompt is an answer such as `yes, go on`, which is meaningless without its context.
 const PROMPT_CHARS_MIN: u32 = 20;
 /// More texts of one memory are left out.
 const TEXTS_MAX: usize = 16;
 
 /// The rows of each kind that get vectors.
 const OBSERVATIONS: &str = "observations where is_visible
-    and trim(coalesce(title, '') || coalesce(subtitle, '') || coalesce(narrative, '') || coalesce(facts, '')) != ''";
+    and trim(coalesce(title, '') || coalesce(subtitle, '') || coalesce(narrative,
+    '') || coalesce(facts, '')) != ''";
 const SUMMARIES: &str = "summaries where is_visible
     and trim(coalesce(request, '') || coalesce(investigated, '') || coalesce(learned, '')
         || coalesce(completed, '') || coalesce(next_steps, '') || coalesce(notes, '')) != ''";
@@ -44,15 +45,16 @@ impl Store {
         Ok(memories)
     }
 
-    /// The texts of a memory, each of which is embedded by itself: an observation's title and
-    /// narrative, then each fact. `None` if the memory should have no vector.
+    /// The texts of a memory, each embedded separately: an observation's title and narrative, then
+    /// each fact. `None` if the memory should have no vector.
     pub fn embedding_texts(&self, name: MemoryId) -> Result<Option<Vec<String>>> {
         let sql = match name.kind {
             Kind::Observation => {
                 format!("select facts, title, subtitle, narrative from {OBSERVATIONS} and id = ?1")
             }
             Kind::Summary => format!(
-                "select request, completed, learned, investigated, next_steps, notes from {SUMMARIES} and id = ?1"
+                "select request, completed, learned, investigated, next_steps, notes from \
+                 {SUMMARIES} and id = ?1"
             ),
             Kind::Prompt => format!("select text from {} and id = ?1", prompts()),
         };
@@ -89,11 +91,12 @@ mod tests {
         scene.prompt("yes");
         scene.prompt("fix the login of the shop, please");
         let tool = scene.tool("Edit", "{}");
-        let reply = "<observation><type>bugfix</type><title>Fixed</title><subtitle>Login</subtitle>\
-                     <narrative>The cookie expired.</narrative>\
-                     <facts><fact>It lasts a day.</fact><fact> </fact></facts></observation>\
-                     <observation><type>change</type></observation>\
-                     <summary><request>Fix it</request><completed>Done</completed><learned>Cookies</learned></summary>";
+        let reply = "\
+            <observation><type>bugfix</type><title>Fixed</title><subtitle>Login</subtitle>\
+            <narrative>The cookie expired.</narrative><facts><fact>It lasts a day.</fact><fact> \
+            </fact></facts></observation><observation><type>change</type></observation><summary>\
+            <request>Fix it</request><completed>Done</completed><learned>Cookies</learned>\
+            </summary>";
         scene.reply(&[tool], reply);
         let store = scene.fold();
         let names = store.embeddable_memories().unwrap();

@@ -74,7 +74,8 @@ impl Store {
             (
                 query.session.is_some(),
                 "and events.session in
-                     (select id from sessions where substr(session, 1, length(:session)) = :session)",
+                 (select id from sessions where substr(session, 1,
+                 length(:session)) = :session)",
             ),
         ] {
             conditions += if is_set { condition } else { "" };
@@ -132,7 +133,7 @@ impl Store {
         Ok(statement.exists((from_us as i64, until_us as i64, text))?)
     }
 
-    /// Notes from Claude Code's auto memory that hold, of all projects. Claude Code reads its own
+    /// Current notes from Claude Code's auto memory, in all projects. Claude Code reads its own
     /// files.
     pub fn auto_memory_notes(&self) -> Result<Vec<AutoMemoryNote>> {
         let sql = "select coalesce(metadata ->> 'file', ''), coalesce(narrative, ''), event, number
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_folded_is_known_by_its_id_and_its_session() {
+    fn folded_events_are_found_by_id_and_session() {
         let mut scene = TestLog::new();
         let prompt = scene.prompt("hello");
         let tool = scene.tool("Bash", "{}");

@@ -89,10 +89,12 @@ fn values(wanted: &ExportQuery) -> (i64, i64, &str, &str) {
 const SQL: &str = "select memories.*, coalesce(owners.label, owners.key),
         coalesce(sessions.session, '')
     from (
-        select 0 as is_summary, id, at_us, session, project, type, title, subtitle, narrative, facts,
+        select 0 as is_summary, id, at_us, session, project, type, title, subtitle, narrative,
+        facts,
             files_read, files_modified from visible_observations
         union all
-        select 1, id, at_us, session, project, request, investigated, learned, completed, next_steps,
+        select 1, id, at_us, session, project, request, investigated, learned, completed,
+        next_steps,
             notes, null from visible_summaries
     ) as memories
     join projects on projects.id = memories.project

@@ -55,7 +55,7 @@ pub struct TurnMemory {
     pub name: MemoryId,
     /// The type of an observation, such as `bugfix`.
     pub type_: Option<String>,
-    /// Its title behind its marks, or what the summary says was done.
+    /// Its title with its marks, or the completed work of the summary.
     pub title: String,
 }
 
@@ -67,7 +67,8 @@ impl Store {
             where row.files_written is not null and exists (
                 select 1 from json_each(row.files_written) as written
                 where written.value in (select value from json_each(:absolute))
-                    or projects.root || '/' || written.value in (select value from json_each(:absolute))
+                    or projects.root || '/' || written.value in (select value
+                    from json_each(:absolute))
                     or written.value in (select value from json_each(:relative))
                         and projects.owner in (select owner from projects where key = :project))
             order by row.at_us desc, row.seq desc";
@@ -134,10 +135,12 @@ impl Store {
 
     /// The visible memories in the replies to an event.
     fn memories_of(&self, source: Seq) -> Result<Vec<TurnMemory>> {
-        let sql = "select 0, id, type, coalesce(title, subtitle, narrative, '') from visible_observations
+        let sql = "select 0, id, type, coalesce(title, subtitle, narrative, '')
+            from visible_observations
                 where seq in (select reply from answers where source = ?1)
             union all
-            select 1, id, null, coalesce(completed, request, learned, notes, '') from visible_summaries
+            select 1, id, null, coalesce(completed, request, learned, notes, '')
+            from visible_summaries
                 where seq in (select reply from answers where source = ?1)
             order by 1, 2";
         let mut statement = self.connection.prepare_cached(sql)?;

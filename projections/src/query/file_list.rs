@@ -41,7 +41,8 @@ impl Store {
                      from newest, json_each(coalesce(files_modified, '[]'))
                  union all select project, at_us, value, 0
                      from newest, json_each(coalesce(files_read, '[]')) read
-                     where not exists (select 1 from json_each(coalesce(files_modified, '[]')) written
+                     where not exists (select 1 from json_each(coalesce(files_modified,
+                     '[]')) written
                          where written.value = read.value))
              select value, coalesce(owners.label, owners.key), count(*), sum(is_change), max(at_us)
              from named join projects on projects.id = named.project
@@ -75,7 +76,8 @@ mod tests {
         let about = |read: &str, modified: &str| {
             format!(
                 "<observation><type>bugfix</type><title>t</title><files_read><file>{read}</file>\
-                 </files_read><files_modified><file>{modified}</file></files_modified></observation>"
+                 </files_read><files_modified><file>{modified}</file></files_modified>\
+                 </observation>"
             )
         };
         scene.reply(&[tool], &(about("a.rs", "b.rs") + &about("b.rs", "b.rs")));

@@ -97,7 +97,8 @@ impl Store {
     /// Number of tool uses and stops in the range, answered or not.
     pub fn events_in(&self, range: &EventFilter) -> Result<u64> {
         let sql = format!(
-            "select (select count(*) from tool_uses where {}) + (select count(*) from stops where {})",
+            "select (select count(*) from tool_uses where {}) + (select count(*) from stops where \
+             {})",
             in_range("tool_uses"),
             in_range("stops")
         );
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_found_as_people_call_them() {
+    fn projects_and_sessions_are_found_by_their_names() {
         let store = reprocessed(false);
         assert_eq!(store.project_keys_named("p").unwrap(), ["k"]);
         assert_eq!(store.project_keys_named("k").unwrap(), ["k"]);

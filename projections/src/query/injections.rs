@@ -12,13 +12,13 @@ use serde::Serialize;
 /// How often an observation was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Usage {
-    /// Sessions that were given it in full.
+    /// Sessions that received it in full.
     pub sessions: u64,
-    /// How often the assistant asked for it.
+    /// How often the assistant fetched it.
     pub fetches: u64,
 }
 
-/// What the assistant fetched after a prompt.
+/// The observations that the assistant fetched after a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchedAfter {
     /// The text of the prompt.
@@ -43,8 +43,8 @@ impl Store {
         Ok(refs)
     }
 
-    /// The observations that a session was given in full after a place in the log, by the client's
-    /// id of the session.
+    /// The observations that a session received in full after a position in the log, by the
+    /// client's id of the session.
     pub fn injected_in(&self, session: &str, since: Seq) -> Result<Vec<ObservationRef>> {
         let sql = "select injections.event, injections.number from injections
                        join sessions on sessions.id = injections.session
@@ -67,8 +67,8 @@ impl Store {
         Ok(starts.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// What the assistant fetched, with the prompt before it: judgements of what a prompt needed.
-    /// The latest `limit` fetched observations count.
+    /// The assistant's fetches, with the prompt before each: they show what a prompt needed. Reads
+    /// the latest `limit` fetched observations.
     pub fn fetched_after_prompts(&self, limit: usize) -> Result<Vec<FetchedAfter>> {
         let sql = "select prompt, (select text from visible_prompts where id = prompt), id from (
                        select observations.id, injections.seq, injections.position,
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_fetched_belongs_to_the_prompt_before_it() {
+    fn fetched_memories_belong_to_the_prompt_before() {
         let mut scene = TestLog::new();
         let tool = scene.tool("Bash", "{}");
         let event = scene.reply(&[tool], &(titled("one") + &titled("two")));

@@ -72,7 +72,8 @@ impl Store {
     /// The folder of a memory's project, if it is known.
     pub fn project_root_of(&self, name: MemoryId) -> Result<Option<String>> {
         let sql = format!(
-            "select projects.root from {} row join projects on projects.id = row.project where row.id = ?1",
+            "select projects.root from {} row join projects on projects.id = row.project where \
+             row.id = ?1",
             name.kind.table()
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
@@ -130,7 +131,7 @@ mod tests {
     use crate::test_log::TestLog;
 
     #[test]
-    fn a_memory_is_listed_with_whose_it_is() {
+    fn a_memory_is_listed_with_its_project_and_session() {
         let mut scene = TestLog::new();
         scene.prompt("fix it");
         let tool = scene.tool("Edit", "{}");

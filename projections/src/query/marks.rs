@@ -20,7 +20,7 @@ pub struct Marks {
     pub is_pinned: bool,
     /// Its text was changed by hand.
     pub is_edited: bool,
-    /// Why sessions are no longer given it.
+    /// Why sessions no longer receive it.
     pub retired: Option<Retired>,
 }
 
@@ -56,7 +56,7 @@ impl Marks {
         }
     }
 
-    /// A title behind its marks: `[wrong: the port is 8080] Uses port 80`.
+    /// A title with its marks: `[wrong: the port is 8080] Uses port 80`.
     pub fn before(&self, title: &str) -> String {
         let mut text = String::new();
         if self.is_pinned {

@@ -33,7 +33,8 @@ impl Store {
         let file = relative(query.path, query.cwd, query.root);
         let sql = "select observations.id, observations.at_us
                    from observation_files join observations on observations.id = observation
-                   where file = ?1 and observation_files.project = ?2 and is_visible and not is_retired
+                   where file = ?1 and observation_files.project = ?2 and is_visible
+                   and not is_retired
                        and observations.at_us < ?3 and (session is null or session is not
                            (select id from sessions where session = ?4 and log = 0))
                    order by observation desc limit ?5";
@@ -60,8 +61,9 @@ mod tests {
 
     fn observation(kind: &str, concept: &str, files: &str) -> String {
         format!(
-            "<observation><type>{kind}</type><title>{kind} {concept}</title><concepts><concept>{concept}\
-             </concept></concepts><files_read><file>{files}</file></files_read></observation>"
+            "<observation><type>{kind}</type><title>{kind} {concept}</title><concepts>\
+             <concept>{concept}</concept></concepts><files_read><file>{files}</file></files_read>\
+             </observation>"
         )
     }
 

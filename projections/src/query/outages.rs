@@ -31,7 +31,7 @@ pub struct Outage {
     pub at_us: u64,
     /// Number of attempts since its last reply.
     pub attempts: u32,
-    /// The wait that the provider asked for; 0 if none.
+    /// The delay that the provider requested; 0 if none.
     pub retry_after_ms: u64,
 }
 
@@ -67,7 +67,8 @@ impl Store {
             };
             Ok((row.get::<_, i64>(0)?, outage))
         })?;
-        // Latest first: the first failure of a provider counts, the others are its attempts.
+        // Latest first: the first failure of a provider describes the outage, the others are
+        // counted as attempts.
         let mut found: Vec<(Outage, u64)> = Vec::new();
         for failure in failures {
             let (seq, outage) = failure?;
@@ -88,7 +89,8 @@ impl Store {
 
     fn has_answered(&self, provider: &str, after: i64) -> Result<bool> {
         let sql = format!(
-            "select 1 from replies where seq > ?2 and seq < {FIRST_FOREIGN_SEQ} and provider = ?1 limit 1"
+            "select 1 from replies where seq > ?2 and seq < {FIRST_FOREIGN_SEQ} and provider = ?1 \
+             limit 1"
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
         Ok(statement.query_row((provider, after), |_| Ok(())).optional()?.is_some())
@@ -106,8 +108,10 @@ impl Store {
     pub fn distilled_by_rules(&self) -> Result<Option<RulesUsage>> {
         let sql = format!(
             "select count(*), coalesce(min(events.at_us), 0) from replies
-                 join answers on answers.reply = replies.seq join events on events.seq = answers.source
-             where replies.provider = 'extract' and replies.is_current and replies.seq < {FIRST_FOREIGN_SEQ}"
+                 join answers on answers.reply = replies.seq join events
+                 on events.seq = answers.source
+             where replies.provider = 'extract' and replies.is_current
+             and replies.seq < {FIRST_FOREIGN_SEQ}"
         );
         let read = |row: &rusqlite::Row<'_>| {
             Ok(RulesUsage { events: number(row, 0)?, since_us: number(row, 1)? })
@@ -151,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_by_itself_is_no_outage_and_one_incident_is_one_attempt() {
+    fn temporary_failures_are_not_outages_and_one_incident_is_one_attempt() {
         let mut scene = TestLog::new();
         for class in [FailureClass::Transient, FailureClass::RateLimit, FailureClass::Unreadable] {
             fail(&mut scene, "openai", class);

@@ -78,25 +78,25 @@ pub struct EventFilter {
     pub session: Option<String>,
 }
 
-/// Which replies count for a reprocessing.
+/// Which replies are reused in a reprocessing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reprocessing {
     /// Its number.
     pub generation: u32,
-    /// Replies with this prompt version count, too; `None` to distill everything again.
+    /// Replies with this prompt version are reused, too; `None` to distill everything again.
     pub prompt_version: Option<String>,
     /// Of those, only the ones of this model. Replies may have a longer name: `claude-haiku-4-5`
     /// matches `claude-haiku-4-5-20251001`.
     pub model: Option<String>,
 }
 
-/// More prompts in a row without an answer are no part of one request.
+/// A longer sequence of prompts without an answer is not part of one request.
 const UNANSWERED_MAX: usize = 5;
 
 const OPEN: &str = "answered_by is null and not is_parked";
 const PARKED: &str = "answered_by is null and is_parked";
-const NOT_REPROCESSED: &str =
-    "not is_settled and not exists (select 1 from answers join replies on replies.seq = answers.reply
+const NOT_REPROCESSED: &str = "not is_settled and not exists (select 1 from answers join replies
+    on replies.seq = answers.reply
     where answers.source = waiting.seq and replies.verdict not in ('unreadable', 'erased')
         and (replies.generation = :generation or replies.prompt_version is :version
             and (:model is null or substr(replies.model, 1, length(:model)) = :model)))";
@@ -104,10 +104,12 @@ const NOT_REPROCESSED: &str =
 /// SQL: whether a row matches the filter. Events of other hosts never do: they are distilled there.
 pub(crate) fn in_range(row: &str) -> String {
     format!(
-        "{row}.seq < {FIRST_FOREIGN_SEQ} and (:since is null or {row}.at_us >= :since) and (:until is null or {row}.at_us < :until)
+        "{row}.seq < {FIRST_FOREIGN_SEQ} and (:since is null or {row}.at_us >= :since)
+         and (:until is null or {row}.at_us < :until)
          and (:project is null or {row}.project in (select id from projects
              where owner in (select owner from projects where key = :project)))
-         and (:session is null or {row}.session in (select id from sessions where session = :session))"
+         and (:session is null or {row}.session in (select id from sessions
+         where session = :session))"
     )
 }
 
@@ -128,9 +130,11 @@ pub(crate) fn with_range<T>(
 /// all events that it answers must be answered again.
 fn shares_reply() -> String {
     format!(
-        "exists (select 1 from answers as own join replies on replies.seq = own.reply and replies.is_current
-             join answers as other on other.reply = own.reply join events on events.seq = other.source
-             where own.source = waiting.seq and {})",
+        "exists (select 1 from answers as own join replies on replies.seq = own.reply
+         and replies.is_current
+         join answers as other on other.reply = own.reply join events
+         on events.seq = other.source
+         where own.source = waiting.seq and {})",
         in_range("events")
     )
 }
@@ -176,14 +180,16 @@ impl Store {
     ) -> Result<Vec<PendingTurn>> {
         let rows = |table: &str, what: &str| {
             format!(
-                "select seq, event, at_us, session, project, turn, bytes, attempts, agent_id, {what} as what
+                "select seq, event, at_us, session, project, turn, bytes, attempts, agent_id,
+                 {what} as what
                  from {table} as waiting where {condition} and {within}"
             )
         };
         let sql = format!(
             "select waiting.seq, waiting.event, waiting.at_us, waiting.session, waiting.turn,
-                 waiting.bytes, waiting.attempts, waiting.agent_id, waiting.what, sessions.session as content,
-                 sessions.platform, sessions.memory_session, projects.key, projects.label, projects.root
+                 waiting.bytes, waiting.attempts, waiting.agent_id, waiting.what,
+                 sessions.session as content, sessions.platform, sessions.memory_session,
+                 projects.key, projects.label, projects.root
              from ({} union all {}) as waiting
                  join sessions on sessions.id = waiting.session
                  join projects on projects.id = waiting.project
@@ -220,15 +226,17 @@ impl Store {
         Ok(turns)
     }
 
-    /// Prompts of a turn, and those right before it that nobody answered: withdrawn to edit them,
-    /// or followed by another one before anything was done. What they say holds for this turn.
+    /// Prompts of a turn, and unanswered ones directly before it: withdrawn for editing, or
+    /// followed by another one before any work. They apply to this turn.
     fn prompts_of(&self, turn: &PendingTurn) -> Result<Vec<Seq>> {
         let of_turn = "select seq from prompts where session = ?1 and turn = ?2 order by seq";
         let mut of_turn = self.connection.prepare_cached(of_turn)?;
         let before = "select max(turn) from prompts where session = ?1 and number < ?2";
         let mut before = self.connection.prepare_cached(before)?;
-        let is_answered = "select exists (select 1 from tool_uses where session = ?1 and seq > ?2 and seq < ?3)
-                               or exists (select 1 from stops where session = ?1 and seq > ?2 and seq < ?3)";
+        let is_answered = "select exists (select 1 from tool_uses where session = ?1 and seq > ?2
+                               and seq < ?3)
+                               or exists (select 1 from stops where session = ?1 and seq > ?2
+                               and seq < ?3)";
         let mut is_answered = self.connection.prepare_cached(is_answered)?;
         let mut seqs = |turn_number: u32| -> Result<Vec<Seq>> {
             let found = of_turn.query_map((turn.session, turn_number), |row| seq(row, 0))?;
@@ -292,7 +300,7 @@ mod tests {
     use crate::test_log::TestLog;
 
     #[test]
-    fn a_prompt_that_nobody_answered_belongs_to_the_next_turn() {
+    fn an_unanswered_prompt_belongs_to_the_next_turn() {
         let mut scene = TestLog::new();
         for answered in [true, false, false, true, true] {
             scene.prompt("go");

@@ -69,9 +69,9 @@ pub struct ReportSummary {
     pub place: ReportPlace,
     /// Its id.
     pub name: MemoryId,
-    /// What was done.
+    /// The completed work.
     pub completed: Option<String>,
-    /// What is left to do.
+    /// The remaining work.
     pub next_steps: Option<String>,
 }
 
@@ -114,8 +114,10 @@ impl Store {
                  order by row.at_us, row.seq"
             )
         };
-        let spending = "(select seq, at_us, session, project, tokens_in, tokens_out, cost_micros from replies
-             union all select seq, at_us, session, project, tokens_in, tokens_out, cost_micros from failures)";
+        let spending = "(select seq, at_us, session, project, tokens_in, tokens_out, cost_micros
+             from replies
+             union all select seq, at_us, session, project, tokens_in, tokens_out, cost_micros
+             from failures)";
         Ok(ReportRows {
             sessions: self.rows_in(filter, &sessions(), |row| {
                 let text = |at| row.get::<_, Option<String>>(at).map(Option::unwrap_or_default);

@@ -108,14 +108,16 @@ impl Store {
         let sql = format!(
             "select sessions.id, session, client, memory_session,
                  (select coalesce(owners.label, owners.key) from projects
-                      join projects owners on owners.id = projects.owner where projects.id = sessions.project),
+                      join projects owners on owners.id = projects.owner
+                      where projects.id = sessions.project),
                  cwd, {STATUS},
                  coalesce(title, (select text from prompts where prompts.session = sessions.id
                       and text is not null and submitter != 'task' order by number limit 1)),
                  started_at_us, at_us, ended_at_us, prompt_number, tool_uses,
-                 (select count(*) from observations where observations.session = sessions.id and is_visible),
-                 (select count(*) from summaries where summaries.session = sessions.id and is_visible),
-                 (select count(*) from tool_uses where tool_uses.session = sessions.id
+                 (select count(*) from observations where observations.session = sessions.id
+                 and is_visible), (select count(*) from summaries
+                 where summaries.session = sessions.id and is_visible), (select count(*)
+                 from tool_uses where tool_uses.session = sessions.id
                       and answered_by is null and not is_parked)
                  + (select count(*) from stops where stops.session = sessions.id and scope = 'turn'
                       and answered_by is null and not is_parked),
@@ -254,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_story_goes_from_the_prompt_to_what_was_done_and_learnt() {
+    fn a_session_view_has_prompts_results_and_findings() {
         let store = store();
         let names: Vec<_> =
             store.session_memories(1, 100).unwrap().iter().map(ToString::to_string).collect();

@@ -135,7 +135,8 @@ fn counted_by_day(within: &str) -> String {
         and at_us < ((day + 1) * 86400 - :offset) * 1000000";
     let counted = |name: &str| match name {
         "events" => format!(
-            "(select sum((select count(*) from events where project is parts.id and {of_day})) from parts)"
+            "(select sum((select count(*) from events where project is parts.id and {of_day})) \
+             from parts)"
         ),
         "bytes" => {
             format!("coalesce((select sum(bytes) from tool_uses where {of_day} {within}), 0)")
@@ -162,9 +163,11 @@ fn shared(within: &str) -> String {
              from visible_observations {within} group by project
          union all select project, max(at_us), 0, 0, count(*), 0, 0
              from visible_summaries {within} group by project
-         union all select project, max(at_us), 0, 0, 0, sum(tokens_in + tokens_out), sum(cost_micros)
+         union all select project, max(at_us), 0, 0, 0, sum(tokens_in + tokens_out),
+         sum(cost_micros)
              from replies {within} group by project
-         union all select project, max(at_us), 0, 0, 0, sum(tokens_in + tokens_out), sum(cost_micros)
+         union all select project, max(at_us), 0, 0, 0, sum(tokens_in + tokens_out),
+         sum(cost_micros)
              from failures {within} group by project"
     )
 }
@@ -190,7 +193,8 @@ impl Store {
         let sql = format!(
             "with recursive parts(id) as ({parts}),
              ends(first, last) as (
-                 select min((select min(at_us) from events where project is parts.id and at_us >= :since)),
+                 select min((select min(at_us) from events where project is parts.id
+                 and at_us >= :since)),
                      max((select max(at_us) from events where project is parts.id)) from parts),
              days(day) as (
                  select (first / 1000000 + :offset) / 86400 from ends where first is not null

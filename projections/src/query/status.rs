@@ -76,10 +76,11 @@ impl Store {
         // The end of a subagent alone causes no request.
         let sql =
             "select count(*) filter (where not is_parked), min(at_us) filter (where not is_parked),
-                       count(*) filter (where is_parked), (select count(*) from gaps)
-                   from (select at_us, is_parked from tool_uses where answered_by is null and host = 0
-                       union all select at_us, is_parked from stops
-                       where answered_by is null and scope = 'turn' and host = 0)";
+                 count(*) filter (where is_parked), (select count(*) from gaps)
+             from (select at_us, is_parked from tool_uses where answered_by is null
+             and host = 0
+                 union all select at_us, is_parked from stops
+                 where answered_by is null and scope = 'turn' and host = 0)";
         let lag = self.connection.prepare_cached(sql)?.query_row((), |row| {
             Ok(PendingCounts {
                 outstanding: number(row, 0)?,
@@ -95,7 +96,8 @@ impl Store {
     /// an event for a day in the middle of a turn is interrupted; a later event opens it again.
     pub fn sessions(&self, now_us: u64, limit: u32) -> Result<Vec<SessionStatus>> {
         let sql = format!(
-            "select id, session, memory_session, project, {STATUS}, started_at_us, at_us, prompt_number,
+            "select id, session, memory_session, project, {STATUS}, started_at_us, at_us,
+             prompt_number,
                  tool_uses from sessions where forgotten_by is null
              order by at_us desc, id desc limit :limit"
         );
@@ -120,7 +122,8 @@ impl Store {
     /// Number of active sessions at `now_us`.
     pub fn active_sessions(&self, now_us: u64) -> Result<u64> {
         let sql = format!(
-            "select count(*) from (select {STATUS} as status from sessions where forgotten_by is null)
+            "select count(*) from (select {STATUS} as status from sessions
+             where forgotten_by is null)
              where status in ('active', 'initialized')"
         );
         let mut statement = self.connection.prepare_cached(&sql)?;

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn other_projects_are_shown_only_if_asked_for() {
+    fn other_projects_are_shown_only_on_request() {
         let store = turns();
         let anchor = Anchor::Memory("S1".parse().unwrap());
         let timeline =

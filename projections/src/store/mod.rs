@@ -41,8 +41,8 @@ pub struct Options {
     pub kinds: Vec<String>,
     /// Events folded in one transaction.
     pub batch_events: usize,
-    /// The directory with the copies of other machines' logs. If empty, rows of other machines are
-    /// left as they are.
+    /// The directory with the copies of other machines' logs. If empty, rows of other machines stay
+    /// unchanged.
     pub foreign: PathBuf,
 }
 

@@ -1,9 +1,9 @@
-//! Opening the database. Nothing else in the program opens its files.
+//! Opens the database. Nothing else in the program opens its files.
 //!
 //! SQLite's locks are POSIX locks and belong to the process: closing any descriptor of the file
-//! drops all of them. The next program that closes the database then takes itself for the last one
-//! and deletes the write-ahead log under our connections. So facts about the file come from SQLite
-//! or `stat`, and nothing but SQLite opens the file.
+//! drops all of them. The next program that closes the database then considers itself the last one
+//! and deletes the write-ahead log under our connections. So information about the file comes from
+//! SQLite or `stat`, and only SQLite opens the file.
 
 use crate::{
     error::{Error, Result, is_damage},

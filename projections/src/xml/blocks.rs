@@ -4,7 +4,7 @@ use super::tags::{self, Name, Shape, Tag};
 use super::{FALLBACK_KIND, Observation, Summary, values};
 use crate::text::one_line;
 
-/// Maximum number of fields and items in a block. No memory needs more; a broken model repeats
+/// Maximum number of fields and items in a block. No memory needs more; a faulty model repeats
 /// itself.
 const FIELDS_MAX: usize = 1000;
 
@@ -12,7 +12,7 @@ const FIELDS_MAX: usize = 1000;
 #[derive(Debug, Default)]
 pub(super) struct ParsedReply {
     pub(super) observations: Vec<Block>,
-    /// The fields of all summaries; of duplicates the first counts.
+    /// The fields of all summaries; of duplicates the first is used.
     pub(super) summary: Block,
     pub(super) skip: bool,
     pub(super) summary_skipped: Option<String>,
@@ -55,8 +55,8 @@ pub(super) fn read(text: &str) -> ParsedReply {
     read
 }
 
-/// Fewer words between fields are decoration, such as a number or a bullet. Writing without spaces
-/// has no words to count.
+/// Fewer words between fields are decoration, such as a number or a bullet. Scripts without spaces
+/// have no words to count.
 const LOOSE_WORDS_MIN: usize = 3;
 const LOOSE_WIDE_MIN: usize = 4;
 
@@ -79,9 +79,9 @@ fn with_loose(field: Option<&str>, loose: Option<String>) -> Option<String> {
 #[derive(Debug, Default)]
 pub(super) struct Block {
     fields: Vec<(Name, String)>,
-    /// Fields given as attributes count only where there is no element.
+    /// Attributes are used only for fields without an element.
     attributes: Vec<(Name, String)>,
-    /// Its text outside of any field, unless the block may be only mentioned.
+    /// Its text outside of any field, unless the block may only be mentioned in prose.
     loose: Option<String>,
 }
 
@@ -182,7 +182,7 @@ fn kind<S: AsRef<str>>(given: Option<&str>, kinds: &[S]) -> (String, Option<Stri
     let known =
         |word: &str| kinds.iter().map(AsRef::as_ref).find(|kind| values::same_word(kind, word));
     let given = given.map(one_line);
-    // A model that copies the skeleton gives `bugfix | feature`.
+    // A model that copies the template gives `bugfix | feature`.
     let found = given
         .as_deref()
         .and_then(|given| known(given).or_else(|| given.split(['|', ',', '/']).find_map(known)));
@@ -221,7 +221,7 @@ impl<'t> Reader<'t> {
         self.attributes(open, &mut block);
         self.at = self.tags[open].end as usize;
         let mut loose = String::new();
-        // An unclosed tag within a sentence is probably only mentioned.
+        // An unclosed tag within a sentence is probably only mentioned in prose.
         let is_meant = self.tags[open].leads && self.tags[open].name == Name::Observation;
         while let Some((here, tag)) = self.take() {
             if tag.quoted {
@@ -253,7 +253,7 @@ impl<'t> Reader<'t> {
         block
     }
 
-    /// `<observation type="bugfix">`: attributes count as fields if the elements are missing.
+    /// `<observation type="bugfix">`: attributes are used as fields if the elements are missing.
     fn attributes(&self, open: usize, block: &mut Block) {
         let tag = self.tags[open];
         for (key, name) in [("type", Name::Type), ("title", Name::Title)] {
@@ -262,11 +262,11 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reads an element that holds text.
+    /// Reads an element that contains text.
     fn field(&mut self, open: usize, block: &mut Block) {
         let name = self.tags[open].name;
         let (raw, cut) = self.element(open, self.tags.len());
-        // Half a sentence is still a sentence, but half a type or title is another one.
+        // Half a sentence is still useful, but half a type or title is wrong.
         if !(cut && matches!(name, Name::Type | Name::Corrects)) {
             block.push(name, values::prose(raw, cut));
         }
@@ -296,7 +296,7 @@ impl<'t> Reader<'t> {
         self.at = self.text.len();
     }
 
-    /// Reads one item. An incomplete one is dropped: half a path is another path.
+    /// Reads one item. An incomplete one is dropped: half a path is a different path.
     fn item(&mut self, open: usize, bound: usize, list: Name, block: &mut Block) {
         let (raw, cut) = self.element(open, bound);
         if !cut {
@@ -304,7 +304,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reads an item outside of a list. A file then counts as read: claiming less is safer.
+    /// Reads an item outside of a list. A file is then recorded as read, not modified: claiming
+    /// less is safer.
     fn stray_item(&mut self, open: usize, block: &mut Block) {
         match self.tags[open].name {
             Name::Fact => self.item(open, self.tags.len(), Name::Facts, block),
@@ -318,7 +319,7 @@ impl<'t> Reader<'t> {
     /// off.
     fn element(&mut self, open: usize, bound: usize) -> (&'t str, bool) {
         let tag = self.tags[open];
-        // A type is one word: the next tag ends it, whatever it is.
+        // A type is one word: any tag ends it.
         let is_next = tag.next_close as usize == open + 1;
         let is_closed = (is_next || tag.name != Name::Type)
             && (tag.next_close as usize) < bound
@@ -337,8 +338,8 @@ impl<'t> Reader<'t> {
         (text, end == self.tags.len())
     }
 
-    /// The tag before which an element ends that has no closing tag of its own: any closing tag, or
-    /// the next element of the same rank. Items end only items.
+    /// The tag before which an element without a closing tag ends: any closing tag, or the next
+    /// element of the same rank. Items end only items.
     fn unclosed_end(&self, open: usize, bound: usize) -> usize {
         let is_item = self.tags[open].name.is_item();
         let ends = |tag: &Tag| {

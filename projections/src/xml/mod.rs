@@ -1,11 +1,11 @@
-//! Parses an agent's reply: XML by agreement, in practice whatever a model wrote.
+//! Parses an agent's reply: XML by agreement, in practice any text that a model wrote.
 //!
 //! A strict parser would reject a whole reply for one `Vec<String>` in a sentence. Here only the
 //! tags of our own contract are tags, in any case and with any attributes; everything else is text.
 //! An unclosed tag ends where the next one makes sense. A truncated reply keeps everything before
 //! the cut. Every byte is read a bounded number of times, and nothing panics.
 //!
-//! Where it is ambiguous whether `<title>` is a tag or a word about tags, its position decides: see
+//! If it is ambiguous whether `<title>` is a tag or a mention of one, its position decides: see
 //! `tags`.
 
 mod blocks;
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub const FALLBACK_KIND: &str = "change";
 
 /// Longer replies are cut. A provider stops at some ten thousand tokens; this only bounds memory
-/// for a broken endpoint.
+/// for a faulty endpoint.
 const REPLY_BYTES_MAX: usize = 64 << 20;
 
 /// The content of a reply, as far as it could be parsed.
@@ -30,13 +30,13 @@ pub struct Reply {
     pub observations: Vec<Observation>,
     /// Present if any of its fields is.
     pub summary: Option<Summary>,
-    /// The model declined to summarize; holds its reason, possibly empty. Independent of the
+    /// The model declined to summarize; contains its reason, possibly empty. Independent of the
     /// observations.
     pub summary_skipped: Option<String>,
     /// Titles of earlier observations of the session that are withdrawn without a replacement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub corrects: Vec<String>,
-    /// What to do with the reply as a whole.
+    /// The result of the reply as a whole.
     pub verdict: Verdict,
     /// The text ended inside an element: the last item is incomplete.
     pub cut: bool,
@@ -45,11 +45,11 @@ pub struct Reply {
 /// The overall result of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Verdict {
-    /// It holds at least one observation, a summary or a correction.
+    /// It contains at least one observation, a summary or a correction.
     Answer,
-    /// The model said that there is nothing to record. The request is answered.
+    /// The model reported that there is nothing to record. The request is answered.
     Nothing,
-    /// Prose, silence or garbage: a failed attempt, to be kept and retried.
+    /// Prose, empty or invalid: a failed attempt, to be kept and retried.
     #[default]
     Unreadable,
 }
@@ -69,9 +69,9 @@ pub struct Observation {
     pub facts: Vec<String>,
     /// Keywords; among them the type the model gave, if the mode does not know it.
     pub concepts: Vec<String>,
-    /// Paths the model says were read.
+    /// Paths that the model reports as read.
     pub files_read: Vec<String>,
-    /// Paths the model says were changed.
+    /// Paths that the model reports as changed.
     pub files_modified: Vec<String>,
     /// Titles of earlier observations of the session that this one replaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -93,9 +93,9 @@ pub struct Summary {
     pub next_steps: Option<String>,
     /// Anything else; also the text of a summary without fields.
     pub notes: Option<String>,
-    /// Paths the model says were read.
+    /// Paths that the model reports as read.
     pub files_read: Vec<String>,
-    /// Paths the model says were changed.
+    /// Paths that the model reports as changed.
     pub files_edited: Vec<String>,
 }
 
@@ -110,7 +110,7 @@ pub fn read_reply<S: AsRef<str>>(text: &str, kinds: &[S]) -> Reply {
     for block in &read.observations {
         match block.observation(kinds) {
             Some(observation) => observations.push(observation),
-            // It says nothing of its own, so it replaces nothing: it withdraws.
+            // It has no content, so it replaces nothing: it withdraws the observations.
             None => corrects.extend(block.corrects()),
         }
     }

@@ -14,7 +14,7 @@ const CDATA: &str = "<![CDATA[";
 const ENTITY_BYTES_MAX: usize = 10;
 
 /// The value of a text: entities decoded once, without control characters and surrounding space;
-/// `None` if it is empty or a word for nothing. `cut` means that the reply ended in this text.
+/// `None` if it is empty or a word such as `none`. `cut` means that the reply ended in this text.
 pub(super) fn prose(raw: &str, cut: bool) -> Option<String> {
     #[cfg(test)]
     crate::scan_counter::add(raw.len());
@@ -190,7 +190,7 @@ fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
 
-/// What models write into an empty field.
+/// Words that models write into an empty field.
 fn is_nothing(text: &str) -> bool {
     let words = ["", "-", "none", "none.", "n/a", "null", "nil"];
     words.iter().any(|word| text.trim().eq_ignore_ascii_case(word))

@@ -124,12 +124,12 @@ impl Writer {
         turn: u64,
     ) {
         let reply = format!(
-            "<observation><type>feature</type><title>part {turn} of thing {session} in {version}</title>\
-             <facts><fact>readReply is_fast</fact></facts><files_modified><file>src/other.rs</file>\
-             </files_modified></observation><observation><title>second {version}</title>\
-             <narrative>The second observation of a reply says more than its title.</narrative>\
-             <corrects>Second…</corrects></observation>\
-             <summary><request>faster</request><next_steps>none left</next_steps></summary>"
+            "<observation><type>feature</type><title>part {turn} of thing {session} in \
+             {version}</title><facts><fact>readReply is_fast</fact></facts><files_modified>\
+             <file>src/other.rs</file></files_modified></observation><observation><title>second \
+             {version}</title><narrative>The second observation of a reply says more than its \
+             title.</narrative><corrects>Second…</corrects></observation><summary>\
+             <request>faster</request><next_steps>none left</next_steps></summary>"
         );
         let reply = self.add(AgentReplied {
             answers: answers.to_vec(),

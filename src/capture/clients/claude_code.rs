@@ -25,7 +25,7 @@ use crate::{
     transcript_rows::{Block, Row, as_typed},
 };
 
-/// It truncates the output of a hook.
+/// The client truncates longer output of a hook.
 pub const CONTEXT_MAX: ContextMax = ContextMax::JsonUnits(10_000);
 
 pub static CLAUDE_CODE: Client = Client {
@@ -62,7 +62,7 @@ pub static CLAUDE_CODE: Client = Client {
     ..BASE
 };
 
-/// Replaces `~/.claude`.
+/// Environment variable that replaces `~/.claude`.
 pub const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
 
 /// The commands that `claude-mem install` registers, each with the event it expects. They are
@@ -79,8 +79,8 @@ pub const ALIASES: [(&str, IncomingKind); 5] = [
 /// name there disables every hook in the file. Denied permissions and compactions are in the
 /// transcript that `Stop` reads, so their events (`PermissionDenied`, `PostCompact`) are not
 /// registered. All versions know `PreToolUse`; those before 2.1.9 ignore the context that it adds.
-/// Synchronous, because background hooks are killed when the session ends. `SessionEnd` without a
-/// limit of its own gets 1.5 seconds, shared with all other hooks.
+/// Hooks are synchronous, because background hooks are killed when the session ends. `SessionEnd`
+/// without an explicit timeout gets 1.5 seconds, shared with all other hooks.
 const HOOKS: &[Registration] = &[
     registration("SessionStart", None, "context", 10),
     registration("UserPromptSubmit", None, "new", 5),
@@ -118,8 +118,8 @@ pub(super) fn session<'a>(payload: &mut Payload<'a>) -> SessionFields<'a> {
     SessionFields { id: take("session_id"), cwd: take("cwd") }
 }
 
-/// The event named by the payload decides; the command only where the payload names none. A hook
-/// that is registered for the wrong event still records what happened.
+/// The event name in the payload takes precedence over the command. A hook that is registered for
+/// the wrong event is then still recorded correctly.
 pub(crate) fn parse<'a>(
     payload: &mut Payload<'a>,
     expected: Option<IncomingKind>,
@@ -128,7 +128,7 @@ pub(crate) fn parse<'a>(
     parse_event(payload, &name, expected)
 }
 
-/// Events that other clients with these hooks have, and that are nothing to remember.
+/// Events of other clients with these hooks that are not recorded.
 const IGNORED: &[&str] = &[
     "ErrorOccurred",
     "Interrupt",
@@ -144,7 +144,7 @@ const IGNORED: &[&str] = &[
     "TurnStarted",
 ];
 
-/// Parses an event of another client that has these hooks.
+/// Parses an event of another client that has the same hooks.
 pub(super) fn parse_relative<'a>(
     payload: &mut Payload<'a>,
     expected: Option<IncomingKind>,
@@ -153,7 +153,7 @@ pub(super) fn parse_relative<'a>(
     parse_relative_event(payload, &name, expected)
 }
 
-/// The same for an event of this name.
+/// The same for an event with this name.
 pub(super) fn parse_relative_event<'a>(
     payload: &mut Payload<'a>,
     name: &str,
@@ -165,7 +165,7 @@ pub(super) fn parse_relative_event<'a>(
     parse_event(payload, name, expected)
 }
 
-/// Parses an event of another client that has these hooks, and its own names of tools. The field
+/// Parses an event of another client that has the same hooks but different tool names. The field
 /// `unused` is not recorded.
 pub(super) fn parse_with_tools<'a>(
     payload: &mut Payload<'a>,
@@ -181,7 +181,7 @@ pub(super) fn parse_with_tools<'a>(
     Ok(incoming)
 }
 
-/// Parses an event of this name; the expected one counts if it is empty.
+/// Parses an event by name; an empty name means the expected event.
 fn parse_event<'a>(
     payload: &mut Payload<'a>,
     name: &str,
@@ -209,7 +209,7 @@ fn parse_event<'a>(
         }),
         IncomingKind::FileUse => Incoming::FileUse(file_use(payload).ok_or(Skip::NotForUs)?),
         IncomingKind::ToolUse => Incoming::ToolUse(tool_use(payload, name)),
-        // Its stop event has the last message.
+        // The stop event contains the last message.
         IncomingKind::Answer => return Err(Skip::NotForUs),
         IncomingKind::Stop => Incoming::Stop(stop(payload, name)),
         IncomingKind::SessionEnd => {
@@ -249,7 +249,7 @@ fn tool_use<'a>(payload: &mut Payload<'a>, event: &str) -> ToolUse<'a> {
     }
 }
 
-/// Programs other than the client send the input as the text of its JSON, too.
+/// Programs other than the client may send the input as a JSON string.
 fn tool_input(json: Cow<'_, str>) -> Cow<'_, str> {
     if !json.starts_with('"') {
         return json;
@@ -273,7 +273,7 @@ fn stop<'a>(payload: &mut Payload<'a>, event: &str) -> Stop<'a> {
     // send the last message.
     let mut api_error = Cow::Borrowed("");
     let last_messages = match payload.take_text("last_assistant_message") {
-        // The message is the client's own, in words for the user.
+        // The message is the client's own text for the user.
         message if event == "StopFailure" => {
             let code = payload.text("error");
             api_error = message.filter(|message| !message.is_empty()).unwrap_or(code);

@@ -1,4 +1,4 @@
-//! Cline CLI: one program per event, nested payloads. It takes no memory at the start or with a
+//! Cline CLI: one program per event, nested payloads. It accepts no memory at the start or with a
 //! prompt, and has no prompt event.
 
 use claude_mem_events::StopScope;
@@ -101,7 +101,7 @@ fn parse<'a>(payload: &mut Payload<'a>, _: Option<IncomingKind>) -> Result<Incom
     }
 }
 
-/// Tools work on lists. A list of one is what other clients report.
+/// Tools take lists. A list with one entry is converted to the form of other clients.
 fn tool_use(used: &mut ToolUse<'_>) {
     let parsed = |json: &str| serde_json::from_str::<Value>(json).unwrap_or_default();
     let (input, output) = (parsed(&used.input), parsed(&used.output));

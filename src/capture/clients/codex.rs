@@ -1,5 +1,5 @@
-//! Codex CLI: Claude Code's hooks with a turn id. A call that fails before it runs is reported by
-//! no hook, and a command without its exit code, so both are read from the rollout file. Up to
+//! Codex CLI: Claude Code's hooks with a turn id. No hook reports a call that fails before it runs,
+//! and a command is reported without its exit code. Both are read from the rollout file. Up to
 //! version 0.145, the exit code is written after the hook has run.
 
 use std::{borrow::Cow, fmt::Write as _};
@@ -35,7 +35,7 @@ pub static CODEX: Client = Client {
     hides_failures: true,
     exit_code: Some(exit_code),
     tool_prefix: "mcp__claude_mem__",
-    // More is replaced by its start, its end, and the name of a file.
+    // The client replaces longer text by its start, its end, and a file name.
     context_at: &[
         (IncomingKind::SessionStart, ContextMax::Bytes(10_000)),
         (IncomingKind::Prompt, ContextMax::Bytes(10_000)),
@@ -53,8 +53,8 @@ pub static CODEX: Client = Client {
             key: "mcp_servers",
             form: ServerForm::Toml,
         }),
-        after: "Codex runs a new hook only when you have approved it: start `codex` and approve the hooks of \
-                claude-mem, or run `claude-mem install --client codex --trust`.",
+        after: "Codex runs a new hook only when you have approved it: start `codex` and approve \
+            the hooks of claude-mem, or run `claude-mem install --client codex --trust`.",
     },
     past: Some(PastSessions {
         dir: Dir::moved_by("CODEX_HOME", ".codex"),
@@ -124,17 +124,16 @@ impl Row<'_> {
     }
 }
 
-/// The exit code of a command, from the row that reports its end. It is written before the hook
-/// runs.
+/// The exit code of a command, from the row about its end. The row is written before the hook runs.
 fn exit_code(line: &[u8], tool_use_id: &str) -> Option<i64> {
-    // Most rows are of other calls, and may be long.
+    // Most rows are about other calls, and can be long.
     memmem::find(line, tool_use_id.as_bytes())?;
     let row = Row::read(line)?;
     let item = &row.payload["item"];
     (item["id"] == tool_use_id).then(|| item["exit_code"].as_i64()).flatten()
 }
 
-/// Text that the client adds to the conversation in the user's name.
+/// Text that the client adds to the conversation as if the user had typed it.
 const ADDED: &[&str] =
     &["<environment_context>", "<user_instructions>", "<hook_prompt", "# AGENTS.md"];
 
@@ -169,7 +168,7 @@ fn turn_row(line: &[u8]) -> TurnRow {
             Some(Message { text, .. }) => TurnPart::AssistantText(text),
             None => return TurnRow::Other,
         },
-        // A script. Its calls are rows of their own.
+        // A script. Its calls have separate rows.
         "custom_tool_call" if item["name"] == "exec" => return TurnRow::Other,
         "function_call" | "custom_tool_call" => {
             let (tool, input) = call(item);
@@ -197,7 +196,7 @@ fn result(tool_use_id: String, output: &Value) -> TurnPart {
     }
 }
 
-/// A call within a script: call and result in one row. Other calls have such a row, too, besides
+/// A call within a script: call and result in one row. Other calls have such a row in addition to
 /// their own.
 fn nested_call(item: &Value) -> Option<Vec<TurnPart>> {
     let id = item["id"].as_str().filter(|id| id.starts_with("exec-"))?;
@@ -229,7 +228,7 @@ fn nested_call(item: &Value) -> Option<Vec<TurnPart>> {
     Some(vec![TurnPart::Called { tool_use_id, tool, input }, result])
 }
 
-/// Changes of files as a patch that the model could have written.
+/// Formats file changes as a patch in the syntax of `apply_patch`.
 fn patch_of(changes: &serde_json::Map<String, Value>) -> String {
     let mut patch = String::from("*** Begin Patch\n");
     for (path, change) in changes {
@@ -256,7 +255,7 @@ fn patch_of(changes: &serde_json::Map<String, Value>) -> String {
     patch + "*** End Patch\n"
 }
 
-/// A session's first row. A subagent has a file of its own.
+/// A session's first row. A subagent has a separate file.
 fn begin(row: &Value) -> Option<PastBegin> {
     let meta = Some(&row["payload"]).filter(|_| row["type"] == "session_meta")?;
     let id = string(&meta["id"]);
@@ -270,11 +269,11 @@ fn begin(row: &Value) -> Option<PastBegin> {
     })
 }
 
-/// Before the exit code in the report of a command, by tool.
+/// Text before the exit code in the report of a command, by tool.
 const EXITS: [&str; 2] = ["Process exited with code ", "Exit code: "];
 
-/// The exit code and the output in the report that the model gets of a command. Older versions
-/// write it as JSON. A command that still runs has no code.
+/// The exit code and the output in the report that the model gets about a command. Older versions
+/// write the report as JSON. A running command has no code.
 fn report(text: &str) -> Option<(i64, Cow<'_, str>)> {
     if text.starts_with('{') {
         let report: Value = serde_json::from_str(text).ok()?;
@@ -289,7 +288,7 @@ fn report(text: &str) -> Option<(i64, Cow<'_, str>)> {
     Some((head.lines().find_map(code_in).unwrap_or(0), output.into()))
 }
 
-/// Leaves the output of a command in place of the report with it.
+/// Replaces the report of a command by its output.
 fn finish(used: &mut ToolUse<'_>) {
     if used.tool == "Bash"
         && !used.has_failed
@@ -419,7 +418,7 @@ mod tests {
             assert_eq!(hidden(&rows, Extent::End), pairs(expected), "{rows:?}");
             assert_eq!(hidden(&rows, Extent::Turn), pairs(expected), "{rows:?}");
         }
-        // Four successes later it was found by their hooks.
+        // After four successful calls, their hooks have found the failure.
         let mut rows = vec![prompt("x"), call("a"), output("a", FAILED)];
         for id in ["b", "c", "d", "e"] {
             assert_eq!(hidden(&rows, Extent::End), pairs(&[("a", error)]), "{id}");

@@ -1,4 +1,4 @@
-//! The configuration of a client: its place, and the form in which hooks and MCP servers are
+//! The configuration of a client: its location, and the format in which hooks and MCP servers are
 //! registered. `claude-mem-install` writes it.
 
 use std::path::{Path, PathBuf};
@@ -10,27 +10,27 @@ use claude_mem_core::{environment::Environment, os::System};
 pub struct Config {
     /// The directory of the hooks.
     pub dir: Dir,
-    /// Places that exist if the client is in use, where `dir` is not enough.
+    /// Further directories that show that the client is in use.
     pub signs: &'static [Dir],
     pub hooks: HooksForm,
-    /// The client in whose name hooks are registered, if two clients read the same file.
+    /// The client name that hooks are registered under, if two clients read the same file.
     pub registered_as: Option<&'static str>,
     pub server: Option<ServerFile>,
     /// A step for the user after the installation; empty if there is none.
     pub after: &'static str,
 }
 
-/// A directory of a client, below the home directory. What is below `.config` or `.local/share`
-/// there follows `XDG_CONFIG_HOME` and `XDG_DATA_HOME`.
+/// A directory of a client, below the home directory. Paths below `.config` or `.local/share`
+/// follow `XDG_CONFIG_HOME` and `XDG_DATA_HOME`.
 #[derive(Debug)]
 pub struct Dir {
     variable: Option<&'static str>,
     default: &'static str,
-    /// `.config` stands for the system's folder for the settings of applications.
+    /// `.config` is replaced by the system's folder for application settings.
     is_app_data: bool,
 }
 
-/// Variables that move parts of the home directory.
+/// Environment variables that move parts of the home directory.
 const XDG: &[(&str, &str)] = &[(".config/", "XDG_CONFIG_HOME"), (".local/share/", "XDG_DATA_HOME")];
 
 impl Dir {
@@ -76,7 +76,7 @@ impl Dir {
         }
         let moved = |(part, name): &(&str, &str)| {
             let below = self.default.strip_prefix(part)?;
-            // A relative path counts as none.
+            // A relative path is ignored.
             Some(chosen(name).filter(|dir| dir.is_absolute())?.join(below))
         };
         let moved = || XDG.iter().find_map(moved);
@@ -84,12 +84,12 @@ impl Dir {
     }
 }
 
-/// The form in which a client registers hooks. Files are below its directory.
+/// The format in which a client registers hooks. Files are below its directory.
 #[derive(Debug)]
 pub enum HooksForm {
-    /// `hooks.EVENT[].hooks[]` of a JSON file, as Claude Code has it.
+    /// `hooks.EVENT[].hooks[]` in a JSON file, as in Claude Code.
     Groups { file: &'static str, unit: TimeoutUnit },
-    /// `hooks.EVENT[]` of a JSON file.
+    /// `hooks.EVENT[]` in a JSON file.
     Entries {
         file: &'static str,
         /// The name of the member with the timeout in seconds.
@@ -98,11 +98,12 @@ pub enum HooksForm {
         /// Further members of an entry.
         extra: &'static [(&'static str, Extra)],
     },
-    /// `[[hooks]]` of a TOML file.
+    /// `[[hooks]]` in a TOML file.
     Tables { file: &'static str },
     /// A program for each event, named after it.
     Scripts { dir: &'static str },
-    /// A plugin that we write. `PROGRAM` in its text stands for the path of our program, as JSON.
+    /// A plugin that we write. `PROGRAM` in its text is replaced by the path of our program, as
+    /// JSON.
     Plugin { file: &'static str, text: &'static str },
 }
 
@@ -131,7 +132,7 @@ pub enum TimeoutUnit {
 pub struct ServerFile {
     pub dir: Dir,
     pub file: &'static str,
-    /// The member or table that holds them: `mcpServers`.
+    /// The member or table that contains them: `mcpServers`.
     pub key: &'static str,
     pub form: ServerForm,
 }
@@ -143,7 +144,7 @@ pub enum ServerForm {
     Plain(&'static [(&'static str, Extra)]),
     /// `command` is a list with the arguments; `environment`.
     CommandList,
-    /// A table of a TOML file. The server gets no environment but what is written here.
+    /// A table in a TOML file. The server gets only the environment written here.
     Toml,
 }
 
@@ -152,12 +153,12 @@ pub enum ServerForm {
 pub enum Extra {
     Text(&'static str),
     Flag(bool),
-    /// A list with a star.
+    /// The list `["*"]`.
     All,
 }
 
 impl Config {
-    /// Whether the client is in use on this machine, by its files.
+    /// Whether the client is in use on this machine, determined by its files.
     pub fn is_found(&self, environment: &Environment, home: Option<&Path>) -> bool {
         if self.signs.is_empty() {
             return self.dir.find(environment, home).is_some_and(|dir| dir.is_dir());
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_is_where_its_variable_or_that_of_the_system_says() {
+    fn a_directory_follows_its_variable_or_that_of_the_system() {
         let dir = Dir::moved_by("TOOL_DIR", ".config/tool");
         let home = Some(Path::new("/h"));
         for (variables, expected) in [
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_desktop_application_keeps_its_settings_where_its_system_has_them() {
+    fn application_settings_are_in_the_folder_of_the_system() {
         let dir = Dir::of_app_data(".config/Tool/User");
         let home = Some(Path::new("/h"));
         let moved = &[("XDG_CONFIG_HOME", "/x"), ("APPDATA", "/roaming")][..];

@@ -1,14 +1,14 @@
 //! The maximum size of memory in one response to a client.
 
-/// The longest text that a client takes as it is. Of a longer one, the model sees a part and the
-/// name of a file.
+/// The longest text that a client passes on unchanged. Of a longer one, the model sees a part and a
+/// file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContextMax {
-    /// None is known.
+    /// No limit is known.
     Unlimited,
     Bytes(usize),
-    /// UTF-16 units of the text in JSON, with what the response adds to it: it is unclear what the
-    /// client counts.
+    /// UTF-16 units of the text in JSON, including the JSON around it, because it is unclear what
+    /// the client counts.
     JsonUnits(usize),
 }
 
@@ -25,7 +25,7 @@ impl ContextMax {
         }
     }
 
-    /// Checks that the text fits the limit.
+    /// Whether the text is within the limit.
     pub fn holds(self, text: &str) -> bool {
         match self {
             Self::Unlimited => true,
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_counts_what_its_client_counts() {
+    fn a_limit_uses_the_unit_of_its_client() {
         // Two letters of three bytes and one unit each, one of four bytes and two units.
         let text = "文件🦀";
         assert!(ContextMax::Bytes(10).holds(text) && !ContextMax::Bytes(9).holds(text));

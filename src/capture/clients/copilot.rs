@@ -1,5 +1,5 @@
 //! GitHub Copilot CLI, and the agent of VS Code, which runs the same hooks and those of Claude
-//! Code. A subagent has a session of its own in Copilot, and its task comes as a prompt.
+//! Code. In Copilot, a subagent has a separate session, and its task is sent as a prompt.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -98,7 +98,7 @@ pub(super) static VSCODE: Client = Client {
     ..BASE
 };
 
-/// A file of our own, so that nothing has to be merged.
+/// A separate file, so that nothing has to be merged.
 const FORM: HooksForm = HooksForm::Entries {
     file: "hooks/claude-mem.json",
     timeout: Some("timeoutSec"),
@@ -124,7 +124,7 @@ const TOOLS: ToolNames = &[
     ("grep", "Grep"),
     ("glob", "Glob"),
     ("task", "Agent"),
-    // Of VS Code: those in its documentation, and the tools' own.
+    // Tools of VS Code: those in its documentation, and their internal names.
     ("editFiles", "Edit"),
     ("replace_string_in_file", "Edit"),
     ("insert_edit_into_file", "Edit"),
@@ -156,7 +156,8 @@ fn parse<'a>(
     let is_subagent = payload.take("parent_agent_id").is_some();
     let mut incoming = claude_code::parse_relative(payload, expected)?;
     match &mut incoming {
-        // Its task is in the call that started it, and its end in an event of its own.
+        // The task is in the call that started the subagent, and its end is reported by a separate
+        // event.
         Incoming::Prompt(_) | Incoming::Stop(Stop { scope: StopScope::Turn, .. })
             if is_subagent =>
         {
@@ -178,10 +179,10 @@ fn parse<'a>(
     Ok(incoming)
 }
 
-/// Events that are registered under names in camel case, which we do not do, have other fields and
-/// no name.
+/// Events registered with camel-case names have different fields and no event name. We do not
+/// register such names.
 fn parse_unnamed<'a>(payload: &mut Payload<'a>) -> Result<Incoming<'a>, Skip> {
-    // Named by `hookName`, or of a subagent: these are never recorded.
+    // Events with `hookName`, and those of a subagent, are never recorded.
     let is_other = ["hookName", "agentName", "transformedPrompt", "parent_agent_id"];
     if is_other.iter().any(|name| payload.has(name)) {
         return Err(Skip::NotForUs);
@@ -250,7 +251,7 @@ fn shell_output(text: &str) -> Option<(i64, &str)> {
     Some((code.parse().ok()?, output))
 }
 
-/// Its documentation has the names of two fields in camel case. Others report Claude Code's names.
+/// VS Code documents two fields in camel case; others follow Claude Code.
 fn parse_vscode<'a>(
     payload: &mut Payload<'a>,
     _: Option<IncomingKind>,
@@ -275,14 +276,14 @@ fn vscode_tool_use(used: &mut ToolUse<'_>) {
     {
         normalize::patch(used, patch);
     } else if let Some([file]) = input.get("files").map(items) {
-        // A list of one is what other clients report.
+        // A list with one entry is converted to the form of other clients.
         let file = file.clone();
         input.insert("file_path".into(), file);
         used.input = Value::Object(input).to_string().into();
     }
 }
 
-/// Only an answer without tool calls ends a turn. The rows of subagents are in the same file.
+/// Only an answer without tool calls ends a turn. Rows of subagents are in the same file.
 fn transcript_line(line: &[u8], _: StopScope) -> Option<Message> {
     let row: Value = serde_json::from_slice(line).ok()?;
     let data = &row["data"];
@@ -315,7 +316,7 @@ fn begin(row: &Value) -> Option<PastBegin> {
     })
 }
 
-/// The tools of subagents count, as in hooks; messages to and from them do not.
+/// Tool uses of subagents are included, as in hooks; messages to and from them are not.
 fn past_row(line: &[u8]) -> TurnRow {
     let Ok(row) = serde_json::from_slice::<Value>(line) else { return TurnRow::Other };
     let (data, is_subagent) = (&row["data"], is_of_subagent(&row));

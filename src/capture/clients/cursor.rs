@@ -1,5 +1,5 @@
-//! Cursor, after its documentation: event names in camel case, one turn id, tool results as JSON in
-//! a string.
+//! Cursor, according to its documentation: event names in camel case, one turn id, tool results as
+//! JSON in a string.
 
 use claude_mem_events::StopScope;
 use serde_json::Value;
@@ -36,7 +36,7 @@ pub(super) static CURSOR: Client = Client {
     session,
     parse,
     transcript_line: Some(transcript_line),
-    // The model sees the bare names.
+    // The model sees tool names without a prefix.
     tool_prefix: "",
     // Ten thousand characters.
     context_at: &[
@@ -76,7 +76,7 @@ pub(super) static CURSOR: Client = Client {
     ..BASE
 };
 
-/// Only the events for all tools: those for shell, files and MCP report the same uses again.
+/// Only the events for all tools: those for shell, files and MCP would report the same uses again.
 const HOOKS: &[Registration] = &[
     for_event("sessionStart", 10),
     for_event("beforeSubmitPrompt", 5),
@@ -133,7 +133,7 @@ fn parse<'a>(payload: &mut Payload<'a>, _: Option<IncomingKind>) -> Result<Incom
             tool_use(&mut used);
             Ok(Incoming::ToolUse(used))
         }
-        // The last one is the last message of the turn.
+        // The latest response is the last message of the turn.
         "afterAgentResponse" => {
             Ok(Incoming::Answer(Answer { text: payload.text("text"), prompt_id: turn }))
         }
@@ -178,8 +178,8 @@ fn tool_use(used: &mut ToolUse<'_>) {
     }
 }
 
-/// Cursor names a tool of an MCP server without the server. Other servers have a tool `search`,
-/// too: ours is known by its table. The other names are rare enough.
+/// Cursor omits the server from the name of an MCP tool. Other servers have a tool `search`, too,
+/// so ours is recognized by its result table. The other names are rare enough.
 fn is_ours(tool: &str, output: &str) -> bool {
     match tool {
         "search" => output.contains("ID | time | type | ") || output.contains("No match in "),

@@ -1,5 +1,5 @@
-//! Factory droid: Claude Code's hooks without ids, and without events for failed tools, which are
-//! in the transcript.
+//! Factory droid: Claude Code's hooks without ids. It has no events for failed tools, which are
+//! read from the transcript.
 
 use claude_mem_events::StopScope;
 use serde_json::Value;
@@ -75,14 +75,14 @@ fn tool_use(used: &mut ToolUse<'_>) {
     }
 }
 
-/// The output of a command and its exit code, which stands below it.
+/// The output of a command, and the exit code below it.
 fn command_output(text: &str) -> Option<(String, i64)> {
     let (output, code) = text.trim_end().rsplit_once("[Process exited with code ")?;
     let code = code.strip_suffix(']')?.parse().ok()?;
     Some((format!("{}\n", output.trim_end()), code))
 }
 
-/// The error of a command as other clients have it: its exit code, then its output.
+/// Formats the error of a command as other clients do: exit code, then output.
 fn command_error(text: String) -> String {
     let Some(rest) = text.strip_prefix("Error: Command failed (exit code: ") else { return text };
     let output = rest.split_once(")\n").map(|(_, output)| output).unwrap_or_default();
@@ -90,7 +90,7 @@ fn command_error(text: String) -> String {
     normalize::command_error(code, &output)
 }
 
-/// The blocks of a message that the model has seen, with its speaker.
+/// The content blocks of a message that the model received, and their author.
 fn message(line: &[u8]) -> Option<(Speaker, Vec<Value>)> {
     let mut row: Value = serde_json::from_slice(line).ok()?;
     let message = &mut row["message"];

@@ -1,6 +1,6 @@
 //! Identifies the client that runs a hook. The command names the client it was registered for, but
 //! several clients also run Claude Code's hooks, or each other's, and set its environment
-//! variables. So the payload comes first, then where the transcript is, then the environment.
+//! variables. The payload takes precedence, then the path of the transcript, then the environment.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ use crate::payload::Payload;
 /// Evidence for a client: fields, paths and variables that no other client uses.
 #[derive(Debug)]
 pub struct Evidence {
-    /// Fields of a payload, with their value if others have a field of this name.
+    /// Fields of a payload, with a value if other clients use the same field.
     pub fields: &'static [(&'static str, Option<&'static str>)],
-    /// Parts of the path of a transcript, with `/` between names.
+    /// Parts of the transcript's path, with `/` as the separator.
     pub transcript: &'static [&'static str],
-    /// Environment variables of its hooks. They count only for hooks registered for Claude Code: a
-    /// client that was started in the shell of another one inherits its variables.
+    /// Environment variables of its hooks. They are used only for hooks registered for Claude Code,
+    /// because a client started from the shell of another client inherits its variables.
     pub variables: &'static [&'static str],
 }
 
@@ -66,8 +66,8 @@ pub(crate) fn judge(
     first(&has_session).or_else(|| first(&has_variable)).unwrap_or(called)
 }
 
-/// Detects a hook of ours that the client itself registers. It also runs the hook of `called`, which
-/// would record everything twice.
+/// Whether the client itself has our hooks registered. It then also runs the hook of `called`,
+/// which would record everything twice.
 pub(crate) fn has_own_hooks(
     client: &Client,
     called: &Client,
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_runs_the_hooks_of_another_is_known_by_its_payload() {
+    fn a_client_that_runs_hooks_of_another_is_recognized_by_its_payload() {
         for (json, expected) in [
             (r#"{"session_id":"s","turn_id":"t"}"#, "codex"),
             (
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn then_the_transcript_counts_and_last_the_environment() {
+    fn the_transcript_takes_precedence_over_the_environment() {
         let at = |path: &str| format!(r#"{{"session_id":"s","transcript_path":{path:?}}}"#);
         for (path, expected) in [
             ("/h/.claude/projects/p/s.jsonl", "claude-code"),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_of_claude_code_yields_to_the_clients_own() {
+    fn a_hook_of_claude_code_is_skipped_if_the_client_has_its_own() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join(".copilot/hooks/claude-mem.json");
         let environment = Environment::fixed(&[]);

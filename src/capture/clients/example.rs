@@ -1,6 +1,6 @@
-//! A client that does not exist and has nothing in common with Claude Code: other field names,
-//! nested tool calls, transcripts in plain text, empty responses. It shows what a new client takes:
-//! this file, the payloads in `tests/fixtures/clients/example` and one line in `CLIENTS`.
+//! A fictitious client that has nothing in common with Claude Code: different field names, nested
+//! tool calls, plain-text transcripts, empty responses. It shows what a new client needs: this
+//! file, the payloads in `tests/fixtures/clients/example` and one line in `CLIENTS`.
 
 use claude_mem_events::StopScope;
 use serde_json::Value;
@@ -87,7 +87,7 @@ fn transcript_line(line: &[u8], _: StopScope) -> Option<Message> {
     Some(Message { speaker, text: String::from_utf8_lossy(text).into_owned() })
 }
 
-/// Memory as plain text, and otherwise nothing at all.
+/// Memory as plain text, or no output.
 fn respond(response: &Response) -> String {
     response.context.clone().unwrap_or_default()
 }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_of_another_form_is_recorded_through_the_seam() {
+    fn a_client_with_a_different_format_is_recorded() {
         let dir = tempfile::tempdir().unwrap();
         let outcomes = record(dir.path());
         let kinds: Vec<_> = outcomes.iter().map(|outcome| outcome.kind).collect();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_responds_in_its_own_form_or_not_at_all() {
+    fn a_client_responds_in_its_own_format_or_not_at_all() {
         assert_eq!((EXAMPLE.respond)(&Response::default()), "");
         let response = Response {
             context: Some("memory".into()),

@@ -1,5 +1,5 @@
-//! Gemini CLI, and Antigravity, which reads the same settings. In a session without a terminal,
-//! memory given at the start comes back in front of the prompt.
+//! Gemini CLI, and Antigravity, which reads the same settings. In a session without a terminal, the
+//! memory given at the start is repeated before the prompt.
 
 use std::borrow::Cow;
 
@@ -102,7 +102,7 @@ const HOOKS: &[Registration] = &[
     for_event("SessionEnd", 5),
 ];
 
-/// The client puts memory between tags of its own, and replaces the angle brackets of ours.
+/// The client wraps memory in its own tags, and escapes the angle brackets of ours.
 fn respond(response: &Response) -> String {
     let inside = |text: &String| normalize::without_wrapper(text, "claude-mem-context").to_owned();
     let response = Response {
@@ -113,7 +113,7 @@ fn respond(response: &Response) -> String {
     respond::nested_as(&response, "BeforeAgent", "AfterTool")
 }
 
-/// Names of tools; Qwen Code has the same.
+/// Tool names, shared with Qwen Code.
 pub(super) const TOOLS: ToolNames = &[
     ("run_shell_command", "Bash"),
     ("read_file", "Read"),
@@ -156,8 +156,7 @@ fn parse<'a>(payload: &mut Payload<'a>, _: Option<IncomingKind>) -> Result<Incom
             }))
         }
         "SessionEnd" => Ok(Incoming::SessionEnd(SessionEnd { reason: payload.text("reason") })),
-        // `PreCompress` comes before every request to the model, whether or not anything is
-        // compressed.
+        // `PreCompress` is sent before every request to the model, even if nothing is compressed.
         "BeforeTool"
         | "PreCompress"
         | "BeforeModel"
@@ -168,8 +167,8 @@ fn parse<'a>(payload: &mut Payload<'a>, _: Option<IncomingKind>) -> Result<Incom
     }
 }
 
-/// A prompt without the text that hooks put before it. The client escapes the text inside, so the
-/// first end is the end.
+/// Removes the text that hooks put before a prompt. The client escapes that text, so the first
+/// closing tag is the right one.
 fn without_memory(prompt: Cow<'_, str>) -> Cow<'_, str> {
     const END: &str = "</hook_context>";
     let mut rest = &*prompt;
@@ -210,7 +209,7 @@ fn tool_use<'a>(payload: &mut Payload<'a>) -> ToolUse<'a> {
     used
 }
 
-/// Replaces the response to a tool by what the model is given, or by the error.
+/// Replaces the response of a tool by the text that the model receives, or by the error.
 pub(super) fn result(used: &mut ToolUse<'_>) {
     let Ok(Value::Object(response)) = serde_json::from_str(&used.output) else { return };
     let Some(content) = response.get("llmContent") else { return };
@@ -230,8 +229,8 @@ pub(super) fn result(used: &mut ToolUse<'_>) {
     }
 }
 
-/// The text in what the model is given; `None` if there is an image or the like, too. Tools of MCP
-/// servers give parts.
+/// The text that the model receives; `None` if it contains other parts, such as an image. MCP tools
+/// return a list of parts.
 fn text_of(content: &Value) -> Option<String> {
     let inside = |text| normalize::without_wrapper(text, "untrusted_context").to_owned();
     match content {
@@ -243,14 +242,14 @@ fn text_of(content: &Value) -> Option<String> {
     }
 }
 
-/// A session's first row. Its folder is in another file.
+/// A session's first row. Its folder is in a separate file.
 fn begin(row: &Value) -> Option<PastBegin> {
     row["projectHash"].as_str()?;
     let session = row["sessionId"].as_str()?.to_owned();
     Some(PastBegin { session, ..PastBegin::default() })
 }
 
-/// Text that the client adds to the conversation in the user's name.
+/// Text that the client adds to the conversation as if the user had typed it.
 const ADDED: &str = "<session_context>";
 
 fn past_row(line: &[u8]) -> TurnRow {
@@ -281,7 +280,7 @@ fn past_row(line: &[u8]) -> TurnRow {
     }
 }
 
-/// The result of a tool, in the form in which hooks have it.
+/// The result of a tool, in the format of hooks.
 pub(super) fn returned(part: &Value) -> Option<TurnPart> {
     let of = part.get("functionResponse")?;
     let tool_use_id = of["id"].as_str()?.to_owned();

@@ -1,4 +1,4 @@
-//! Values in payloads and transcripts, as most clients have them.
+//! Values in payloads and transcripts, in the forms that most clients use.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ pub(super) fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The texts of a message's parts, one below the other.
+/// The texts of a message's parts, joined by line breaks.
 pub(super) fn joined(parts: &[Value]) -> String {
     let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
     texts.join("\n")

@@ -1,6 +1,6 @@
-//! Kimi Code: Claude Code's hooks with a prompt in parts. It takes memory only with a prompt, and
-//! shows the model whatever else a hook writes. One event it does not know disables all hooks. No
-//! event names the transcript, which alone has the last answer.
+//! Kimi Code: Claude Code's hooks, with the prompt split into parts. It accepts memory only with a
+//! prompt, and shows the model any other output of a hook. One unknown event disables all hooks. No
+//! event names the transcript, which is the only source of the last answer.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(super) static KIMI: Client = Client {
     transcript_place: Some(transcript_place),
     transcript_line: Some(transcript_line),
     turn_row: Some(turn_row),
-    // Rows are written behind.
+    // Rows are written with a delay.
     transcript_lag: Duration::from_millis(200),
     tool_prefix: "mcp__claude-mem__",
     context_at: &[(IncomingKind::Prompt, ContextMax::Unlimited)],
@@ -79,14 +79,14 @@ fn parse<'a>(
 /// The name of the working directory's folder, then the start of its hash.
 fn transcript_place(session: &str, cwd: &str) -> String {
     let name = cwd.rsplit('/').next().unwrap_or_default();
-    // A path that leaves the folder names no session.
+    // A session id that is a path does not name a file outside the folder.
     let session = session.rsplit(['/', '\\']).next().unwrap_or_default();
     let hash = Sha256::digest(cwd.as_bytes());
     let hash: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     format!("sessions/wd_{name}_{hash}/{session}/agents/main/wire.jsonl")
 }
 
-/// The answer is the message without calls, which is written when the turn has ended.
+/// The answer is the message without calls. It is written after the turn has ended.
 fn transcript_line(line: &[u8], _: StopScope) -> Option<Message> {
     if let TurnRow::Prompt { text, .. } = turn_row(line) {
         return Some(Message { speaker: Speaker::User, text });

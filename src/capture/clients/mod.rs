@@ -48,19 +48,19 @@ pub struct Client {
     pub name: &'static str,
     /// For people: `Claude Code`.
     pub title: &'static str,
-    /// True if claude-mem was tried with the real client; false if it follows the documentation.
+    /// True if claude-mem was tested with the real client; false if it follows the documentation.
     pub is_tested: bool,
     pub evidence: Evidence,
     /// Environment variable with the session id, set for hooks and for programs the assistant runs.
     pub session_variable: Option<&'static str>,
-    /// Environment variable with the directory in which the session was started. It decides the
-    /// project, because the working directory follows every `cd` of the model.
+    /// Environment variable with the directory in which the session was started. It determines the
+    /// project, because the working directory changes with every `cd` of the model.
     pub project_variable: Option<&'static str>,
-    /// Takes the session id and the working directory out of a payload. Also called for a payload
-    /// that is damaged behind them, because exclusions apply to that one, too.
+    /// Takes the session id and the working directory from a payload. Also called for a payload
+    /// with damaged later fields, because exclusions apply to it, too.
     pub session: for<'a> fn(&mut Payload<'a>) -> SessionFields<'a>,
-    /// Parses the event out of the payload, or returns why there is nothing to record. Opens no
-    /// file. The expected event counts if the payload names none.
+    /// Parses the event in the payload, or returns why there is nothing to record. Opens no file.
+    /// The expected event is used if the payload names none.
     pub parse: for<'a> fn(&mut Payload<'a>, Option<IncomingKind>) -> Result<Incoming<'a>, Skip>,
     /// The path of a session's transcript below the client's directory, from the session id and the
     /// working directory. `None` if payloads name it.
@@ -70,7 +70,7 @@ pub struct Client {
     /// Parses one line of a transcript into parts of its turn. `None` if only the last messages are
     /// read.
     pub turn_row: Option<fn(&[u8]) -> TurnRow>,
-    /// How long after the stop event the last answer may be missing in the transcript.
+    /// Maximum delay between the stop event and the last answer in the transcript.
     pub transcript_lag: Duration,
     /// Whether no hook reports tools that fail. They are then read from the transcript by the next
     /// hook, with `turn_row`.
@@ -80,17 +80,17 @@ pub struct Client {
     pub exit_code: Option<FindExitCode>,
     /// The client's prefix of our MCP server's tool names; empty if its model sees the bare names.
     pub tool_prefix: &'static str,
-    /// Events whose response carries memory, each with the most that the client takes. If they
-    /// include prompts and not the start of a session, the first prompt brings the memory of the
-    /// start.
+    /// Events whose response can contain memory, each with the client's size limit. If they include
+    /// prompts but not the start of a session, the memory of the start is sent with the first
+    /// prompt.
     pub context_at: &'static [(IncomingKind, ContextMax)],
     /// Renders a response in the client's own form, as written to stdout.
     pub respond: fn(&Response) -> String,
     /// Hooks that `claude-mem install` registers.
     pub hooks: &'static [Registration],
     pub config: Config,
-    /// Its records of past sessions. `None` if they are unknown or, as Claude Code's, have an
-    /// importer of their own.
+    /// Its records of past sessions. `None` if they are unknown, or if they have a separate
+    /// importer, as for Claude Code.
     pub past: Option<PastSessions>,
 }
 
@@ -101,20 +101,20 @@ impl Client {
         hook.alias.map_or_else(|| format!("{HOOK} --client {owner}").into(), Cow::Borrowed)
     }
 
-    /// How much memory the response to an event may carry; `None` if it carries none.
+    /// Size limit of the memory in the response to an event; `None` if the response can contain
+    /// none.
     pub fn context_max(&self, event: IncomingKind) -> Option<ContextMax> {
         self.context_at.iter().find(|(at, _)| *at == event).map(|(_, max)| *max)
     }
 
-    /// Whether memory of a session's start is given with its first prompt.
+    /// Whether the memory of a session's start is sent with its first prompt.
     pub(crate) fn starts_with_prompt(&self) -> bool {
         self.context_max(IncomingKind::Prompt).is_some()
             && self.context_max(IncomingKind::SessionStart).is_none()
     }
 }
 
-/// The defaults of most clients: Claude Code's field names, no output unless there is memory to
-/// give.
+/// The defaults of most clients: Claude Code's field names, and no output without memory.
 const BASE: Client = Client {
     name: "",
     title: "",
@@ -154,7 +154,7 @@ pub type FindExitCode = fn(&[u8], &str) -> Option<i64>;
 /// Reads one line of a transcript that is searched for the last messages of this scope.
 pub type ReadLine = fn(&[u8], StopScope) -> Option<Message>;
 
-/// All clients. Where two could send the same payload, the first counts.
+/// All clients. If two match the same payload, the first one is used.
 pub static CLIENTS: &[&Client] = &[
     &CLAUDE_CODE,
     &codex::CODEX,
@@ -178,14 +178,14 @@ pub static CLIENTS: &[&Client] = &[
 pub struct SessionFields<'a> {
     /// `None` if absent or empty.
     pub id: Option<Cow<'a, str>>,
-    /// `None` if absent or empty: then the hook's own working directory is meant.
+    /// `None` if absent or empty: the hook's own working directory is used.
     pub cwd: Option<Cow<'a, str>>,
 }
 
 /// The response of a hook to its client.
 #[derive(Debug, Default)]
 pub struct Response {
-    /// Memory for the model. `None` if the event takes none, empty if there is none.
+    /// Memory for the model. `None` if the event accepts none, empty if there is none.
     pub context: Option<String>,
     /// A message for the user.
     pub notice: Option<String>,
@@ -200,7 +200,7 @@ pub struct Registration {
     pub event: &'static str,
     /// Which tools; `None` for events without tools.
     pub matcher: Option<&'static str>,
-    /// A command from before there was `hook`, without the program.
+    /// A command of versions without `hook`, without the program.
     pub alias: Option<&'static str>,
     pub timeout_seconds: u32,
     /// The first version of the client that knows the event; `None` if all versions do.
@@ -257,7 +257,7 @@ impl HookCommand {
         Self { name: HOOK, client, expected: None }
     }
 
-    /// One of Claude Code's commands from before there was `hook`.
+    /// One of Claude Code's commands from versions without `hook`.
     pub fn alias(name: &str) -> Option<Self> {
         let (name, kind) = claude_code::ALIASES.into_iter().find(|(alias, _)| *alias == name)?;
         Some(Self { name, client: &CLAUDE_CODE, expected: Some(kind) })
@@ -280,7 +280,7 @@ pub fn is_our_tool(name: &str) -> bool {
     let rest = rest.trim_start_matches('_');
     let rest = rest.strip_prefix(&format!("plugin_{PLUGIN}_")).unwrap_or(rest);
     let tool = ["claude-mem", "claude_mem"].iter().find_map(|server| rest.strip_prefix(server));
-    // A server with a longer name is another one.
+    // A longer name belongs to a different server.
     tool.filter(|tool| separated(tool))
         .is_some_and(|tool| OUR_TOOLS.contains(&tool.trim_start_matches(['_', '-'])))
 }
@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_tools_are_known_in_the_spelling_of_every_client() {
+    fn our_tools_are_recognized_in_the_spelling_of_every_client() {
         for client in CLIENTS {
             for tool in OUR_TOOLS {
                 let name = format!("{}{tool}", client.tool_prefix);

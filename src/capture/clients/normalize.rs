@@ -1,5 +1,5 @@
-//! One form for tool uses of all clients: Claude Code's names, inputs and failed commands, so that
-//! rows and observations do not depend on the client.
+//! Normalizes the tool uses of all clients to Claude Code's tool names, inputs and failed commands,
+//! so that rows and observations do not depend on the client.
 
 use std::borrow::Cow;
 
@@ -45,7 +45,7 @@ pub(super) fn rename(used: &mut ToolUse<'_>, names: ToolNames) {
     used.input = Value::Object(input).to_string().into();
 }
 
-/// The result of a shell command: its output, or a failure that begins with the exit code.
+/// The result of a shell command: its output, or a failure that starts with the exit code.
 pub(crate) fn command_result(used: &mut ToolUse<'_>, exit_code: i64, output: &str) {
     if exit_code == 0 {
         used.output = json!(output).to_string().into();
@@ -61,8 +61,8 @@ pub(super) fn command_error(exit_code: i64, output: &str) -> String {
     format!("Exit code {exit_code}\n{}", output.trim_end())
 }
 
-/// A patch in the form of `apply_patch`. If it concerns one file, the tool use becomes an `Edit` or
-/// a `Write` of that file; otherwise an `apply_patch` whose input is the patch.
+/// Normalizes a patch in the syntax of `apply_patch`. If it concerns one file, the tool use becomes
+/// an `Edit` or a `Write` of that file; otherwise an `apply_patch` whose input is the patch.
 pub(super) fn patch(used: &mut ToolUse<'_>, patch: &str) {
     let whole = || ("apply_patch", json!({ "command": patch }));
     let (tool, input) = single_file(patch).unwrap_or_else(whole);
@@ -79,8 +79,8 @@ fn single_file(text: &str) -> Option<(&'static str, Value)> {
     change_of(header, &body)
 }
 
-/// The changes of a patch of any number of files, each as the tool and the input that would make
-/// it. What is neither new nor changed, as a file that is deleted or moved, is left out.
+/// The changes of a patch, each as the tool and the input that would make it. Deleted and moved
+/// files are omitted.
 pub fn patched_files(text: &str) -> Vec<(&'static str, Value)> {
     let lines: Vec<&str> = text.trim().lines().map(str::trim_end).collect();
     let is_header = |line: &&str| line.starts_with("*** ") && *line != "*** End of File";
@@ -133,7 +133,7 @@ pub(super) fn without_wrapper<'t>(text: &'t str, tag: &str) -> &'t str {
     inside.and_then(|text| text.strip_suffix(&format!("</{tag}>"))).unwrap_or(text).trim()
 }
 
-/// Output and exit code in the report that Gemini and its relatives give of a command: lines such
+/// Output and exit code in the report about a command from Gemini and related clients: lines such
 /// as `Output: …` and `Exit Code: 3`, the latter only after a failure.
 pub(super) fn command_report(text: &str) -> Option<(i64, &str)> {
     const ENDS: &[&str] = &[
@@ -148,7 +148,7 @@ pub(super) fn command_report(text: &str) -> Option<(i64, &str)> {
         None => text.find("\nOutput: ")? + "\nOutput: ".len(),
     };
     let report = &text[start..];
-    // The report follows the output, which may have such lines itself.
+    // The report follows the output, which can contain such lines itself.
     let tail = report.len() - report.len().min(REPORT_BYTES_MAX);
     let tail = (tail..=report.len()).find(|at| report.is_char_boundary(*at)).unwrap_or(tail);
     let found = ENDS.iter().filter_map(|end| report[tail..].find(end)).min();
@@ -173,7 +173,9 @@ mod tests {
             patch(&mut used, text);
             (used.tool.into_owned(), serde_json::from_str::<Value>(&used.input).unwrap())
         };
-        let update = "*** Begin Patch\n*** Update File: a.py\n@@\n def f():\n-    x\n+    y\n*** End Patch\n";
+        let update = "\
+            *** Begin Patch\n*** Update File: a.py\n@@\n def f():\n-    x\n+    y\n\
+            *** End Patch\n";
         let edit = json!({"file_path": "a.py", "old_string": "def f():\n    x",
             "new_string": "def f():\n    y"});
         assert_eq!(patched(update), ("Edit".into(), edit));

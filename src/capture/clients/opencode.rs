@@ -1,5 +1,5 @@
-//! OpenCode: it has no hook commands but plugins, so we ship one that reports events with Claude
-//! Code's field names.
+//! OpenCode: it runs plugins instead of hook commands, so we ship one that reports events with
+//! Claude Code's field names.
 
 use serde_json::Value;
 
@@ -43,7 +43,8 @@ pub(super) static OPENCODE: Client = Client {
             key: "mcp",
             form: ServerForm::CommandList,
         }),
-        after: "OpenCode downloads its plugin library at the next start, which takes over a minute without a network.",
+        after: "OpenCode downloads its plugin library at the next start, which takes over a \
+            minute without a network.",
     },
     past: Some(PastSessions {
         dir: Dir::of_home(".local/share/opencode"),
@@ -81,7 +82,7 @@ fn parse<'a>(
     Ok(incoming)
 }
 
-/// A prompt as it was typed: `opencode run` puts an argument with blanks between quotation marks.
+/// The prompt as typed: `opencode run` quotes an argument with spaces.
 fn typed(prompt: &str) -> String {
     let inside = prompt.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     let is_argument = |text: &&str| text.contains(' ') && !text.replace("\\\"", "").contains('"');

@@ -1,4 +1,4 @@
-//! Records that clients keep of past sessions, as `claude-mem import --from CLIENT` reads them.
+//! Records of past sessions that clients store, for `claude-mem import --from CLIENT`.
 
 use claude_mem_core::environment::Environment;
 use serde_json::Value;
@@ -19,23 +19,23 @@ pub struct PastSessions {
     pub begin: fn(&Value) -> Option<PastBegin>,
     /// Reads one record.
     pub row: fn(&[u8]) -> TurnRow,
-    /// Converts a tool use with its result to the form in which hooks record it.
+    /// Converts a tool use and its result to the format of hooks.
     pub finish: fn(&mut ToolUse<'_>),
 }
 
 /// The storage format of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PastForm {
-    /// A file of JSON lines per session, with this at the start and at the end of its name. Each
-    /// line has a `timestamp`.
+    /// A file of JSON lines per session, with this prefix and suffix of its name. Each line has a
+    /// `timestamp`.
     Lines { start: &'static str, end: &'static str },
-    /// The same, but a line replaces an earlier one with the same `id`, and the folder of the
+    /// Like `Lines`, but a line replaces an earlier one with the same `id`, and the folder of the
     /// project is in this file next to the folder of the session.
     Journal { end: &'static str, project_file: &'static str },
-    /// A file of JSON lines per session, named as the session is, perhaps in a folder of the same
-    /// name. Its lines have no times, so the time of the file counts. The folder of the project is
-    /// in the name of the directory around the folder with this name, with other signs for those
-    /// that are no letters or digits.
+    /// A file of JSON lines per session, named after the session, possibly in a folder of the same
+    /// name. Its lines have no times, so the time of the file is used. The folder of the project is
+    /// encoded in the name of the directory around this folder, with every character that is not a
+    /// letter or digit replaced.
     Undated { folder: &'static str },
     /// The database of OpenCode. A record has `timestamp`, `message` and `part`.
     OpenCode,
@@ -44,12 +44,12 @@ pub enum PastForm {
 /// The identity and folder of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PastBegin {
-    /// As hooks name it.
+    /// The session id that hooks report.
     pub session: String,
-    /// Empty if it is unknown.
+    /// Empty if unknown.
     pub cwd: String,
     pub branch: String,
-    /// If the record is of a subagent, which has a file of its own.
+    /// Set for the record of a subagent, which has a separate file.
     pub agent_id: String,
 }
 

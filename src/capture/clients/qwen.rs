@@ -1,5 +1,5 @@
-//! Qwen Code: Claude Code's hooks, Gemini's tools. Its prompt event also comes before every further
-//! request to the model, then without a prompt.
+//! Qwen Code: Claude Code's hooks and Gemini's tools. Its prompt event is also sent before every
+//! further request to the model, then without a prompt.
 
 use super::{
     BASE, CLAUDE_CODE_EVENTS, Client, claude_code,

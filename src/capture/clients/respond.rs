@@ -1,6 +1,5 @@
-//! Responses in the forms that clients understand. Without memory to give, a client other than
-//! Claude Code gets no output at all: some take our usual JSON for an error, and one shows it to
-//! the model.
+//! Responses in the formats that clients understand. Without memory, a client other than Claude
+//! Code gets no output: some treat our usual JSON as an error, and one shows it to the model.
 
 use serde_json::{Value, json};
 
@@ -22,7 +21,7 @@ pub(super) fn snake_case(response: &Response) -> String {
     context(response).map_or_else(String::new, |text| line(&json!({"additional_context": text})))
 }
 
-/// `{"hookSpecificOutput": {"additionalContext": …}}` with Claude Code's names of events.
+/// `{"hookSpecificOutput": {"additionalContext": …}}` with Claude Code's event names.
 pub(super) fn nested(response: &Response) -> String {
     nested_as(response, "UserPromptSubmit", "PostToolUseFailure")
 }
@@ -44,7 +43,7 @@ pub(super) fn nested_as(response: &Response, prompt: &str, failure: &str) -> Str
     line(&answer)
 }
 
-/// Nothing, whatever there is.
+/// No output.
 pub(super) fn silent(_: &Response) -> String {
     String::new()
 }

@@ -1,4 +1,4 @@
-//! Windsurf, after its documentation: everything is in `tool_info`, and there is no way to give it
+//! Windsurf, according to its documentation: all fields are in `tool_info`, and it accepts no
 //! memory.
 
 use claude_mem_events::StopScope;
@@ -55,7 +55,7 @@ const HOOKS: &[Registration] = &[
     for_event("post_cascade_response", 0),
 ];
 
-/// Only commands name their directory; otherwise the hook's own counts.
+/// Only commands report their directory; otherwise the hook's own is used.
 fn session<'a>(payload: &mut Payload<'a>) -> SessionFields<'a> {
     let id = payload.take_text("trajectory_id").filter(|id| !id.is_empty());
     let info = payload.peek("tool_info").map(|json| Payload::read(json).0);

@@ -12,8 +12,8 @@ use claude_mem_privacy::end_of_string;
 /// Smaller payloads, and values without a string of this length, are left to the parser.
 const STRING_BYTES_MIN: usize = 256 << 10;
 
-/// The fields of a large object. `None` if it is small, or malformed in any way, which the parser
-/// reports better.
+/// The fields of a large object. `None` if it is small or malformed; the parser gives better
+/// errors.
 pub(super) fn large(text: &str) -> Option<Vec<(String, &str)>> {
     if text.len() < STRING_BYTES_MIN {
         return None;
@@ -40,7 +40,7 @@ pub(super) fn large(text: &str) -> Option<Vec<(String, &str)>> {
 }
 
 struct Value {
-    /// The offset of the comma or bracket behind it.
+    /// The offset of the comma or bracket after it.
     end: usize,
     /// It contains a long string.
     is_long: bool,
@@ -75,7 +75,8 @@ mod tests {
     fn a_large_object_is_split_into_its_fields() {
         let long = "a \\\"line\\\\\\n".repeat(STRING_BYTES_MIN / 8);
         let text = format!(
-            " {{\"a\\\"\" : {{\"x\": [1, \"{long}\", {{}}], \"y\": \"}},\"}} , \"b\":\"{long}\",\"c\": -1.5e3 }}\n"
+            " {{\"a\\\"\" : {{\"x\": [1, \"{long}\", {{}}], \"y\": \"}},\"}} , \
+             \"b\":\"{long}\",\"c\": -1.5e3 }}\n"
         );
         let fields = large(&text).unwrap();
         let names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();

@@ -1,8 +1,8 @@
-//! A hook's payload: one JSON object, as a client sends it.
+//! A hook's payload: one JSON object, as sent by a client.
 //!
-//! Values stay as they were written until they are asked for: a megabyte of tool output is scanned
-//! once and copied once. Nothing is rejected for having the wrong type, because what a newer client
-//! means by it may be worth keeping.
+//! Values stay unparsed until they are needed: a megabyte of tool output is scanned once and copied
+//! once. No value is rejected for having the wrong type, because a newer client's data may be worth
+//! keeping.
 
 mod fast;
 
@@ -25,7 +25,7 @@ pub struct Payload<'a> {
 pub(super) struct Malformed {
     /// The error.
     pub(super) error: String,
-    /// The end is missing, so that the last word may be half a secret.
+    /// The end is missing, so the last word may be half a secret.
     pub(super) is_truncated: bool,
 }
 
@@ -36,7 +36,7 @@ impl Malformed {
 }
 
 impl From<&serde_json::Error> for Malformed {
-    /// In our own words: the parser's message may quote the payload, which may be private.
+    /// Uses our own text: the parser's message may quote the payload, which may be private.
     fn from(error: &serde_json::Error) -> Self {
         let what = match error.classify() {
             Category::Eof => "it ends too early",
@@ -62,61 +62,61 @@ impl<'a> Payload<'a> {
         (payload, read.err().as_ref().map(Malformed::from))
     }
 
-    /// Takes a field out, as JSON. `null` counts as absent.
+    /// Takes a field as JSON. `null` counts as absent.
     pub fn take(&mut self, name: &str) -> Option<&'a str> {
         let at = self.fields.iter().position(|(known, _)| known == name)?;
         let (_, value) = self.fields.remove(at);
         Some(value).filter(|json| *json != "null")
     }
 
-    /// Takes a field out, as text: a string's content, anything else as it is written.
+    /// Takes a field as text: the content of a string, or any other value as JSON.
     pub fn take_text(&mut self, name: &str) -> Option<Cow<'a, str>> {
         self.take(name).map(text)
     }
 
-    /// Takes a field out, as text; empty if it is absent.
+    /// Takes a field as text; empty if it is absent.
     pub fn text(&mut self, name: &str) -> Cow<'a, str> {
         self.take_text(name).unwrap_or_default()
     }
 
-    /// Takes a field out, as JSON; empty if it is absent.
+    /// Takes a field as JSON; empty if it is absent.
     pub fn json(&mut self, name: &str) -> Cow<'a, str> {
         self.take(name).map_or(Cow::Borrowed(""), Cow::Borrowed)
     }
 
-    /// Whether there is a field of this name, be it null.
+    /// Whether a field of this name exists, even if it is null.
     pub fn has(&self, name: &str) -> bool {
         self.fields.iter().any(|(known, _)| known == name)
     }
 
-    /// Takes a field out that is an object, as its fields; none if it is anything else.
+    /// Takes the fields of an object; none if the value is not an object.
     #[must_use]
     pub fn take_object(&mut self, name: &str) -> Self {
         self.take(name).map(|json| Self::read(json).0).unwrap_or_default()
     }
 
-    /// A field as JSON, which is not taken.
+    /// Returns a field as JSON without taking it.
     pub fn peek(&self, name: &str) -> Option<&'a str> {
         let (_, value) = self.fields.iter().find(|(known, _)| known == name)?;
         Some(*value).filter(|json| *json != "null")
     }
 
-    /// A field as text, which is not taken.
+    /// Returns a field as text without taking it.
     pub fn peek_text(&self, name: &str) -> Option<Cow<'a, str>> {
         self.peek(name).map(text)
     }
 
-    /// Takes a flag out; false if it is absent.
+    /// Takes a flag; false if it is absent.
     pub fn take_flag(&mut self, name: &str) -> bool {
         self.take(name) == Some("true")
     }
 
-    /// Takes a whole number out.
+    /// Takes an integer.
     pub fn take_number(&mut self, name: &str) -> Option<u64> {
         self.take(name)?.parse().ok()
     }
 
-    /// The number of elements of a list, which is not taken.
+    /// The number of elements of a list, without taking it.
     pub fn count(&self, name: &str) -> usize {
         let found = self.fields.iter().find(|(known, _)| known == name);
         let elements = found
@@ -124,7 +124,7 @@ impl<'a> Payload<'a> {
         elements.map_or(0, |elements| elements.len())
     }
 
-    /// Everything that was not taken, as one JSON object; empty if nothing is left.
+    /// The fields that were not taken, as one JSON object; empty if there are none.
     pub(super) fn rest(self) -> String {
         if self.fields.is_empty() {
             return String::new();
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_taken_is_gone_and_the_rest_is_kept_as_written() {
+    fn taken_fields_are_removed_and_the_rest_is_unchanged() {
         let text = r#"{"b": {"x":  1}, "session_id": "s", "a\"": [ 1.50 ], "none": null}"#;
         let (mut payload, malformed) = Payload::read(text);
         assert!(malformed.is_none());
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_before_the_fault_are_known() {
+    fn fields_before_the_error_are_parsed() {
         let (mut payload, malformed) =
             Payload::read(r#"{"session_id":"s","cwd":"/p","prompt":"ab"#);
         let malformed = malformed.expect("it has no end");
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn other_types_are_text_and_half_a_pair_is_replaced() {
+    fn other_types_are_text_and_unpaired_surrogates_are_replaced() {
         let cases = [
             (r#""plain""#, "plain"),
             (r#""a\n\u00e4\ud834\udd1e""#, "a\nä𝄞"),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_levels_are_no_deeper_than_one() {
+    fn deeply_nested_json_does_not_overflow_the_stack() {
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000));
         let (payload, malformed) = Payload::read(&deep);
         assert!(malformed.is_none());
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_are_counted_where_they_are() {
+    fn elements_are_counted_without_taking_the_list() {
         let (payload, _) = Payload::read(r#"{"tasks":[{"a":[1,2]},{}],"odd":{}}"#);
         assert_eq!(
             (payload.count("tasks"), payload.count("odd"), payload.count("none")),

@@ -26,7 +26,7 @@ impl GitConfig {
         config
     }
 
-    /// The URL of `origin`, else of the first remote there is.
+    /// The URL of `origin`, or else of the first remote.
     pub(super) fn remote_url(&self) -> Option<&str> {
         let origin = self.remotes.iter().find(|(name, _)| name == "origin");
         origin.or(self.remotes.first()).map(|(_, url)| url.as_str())
@@ -59,7 +59,7 @@ enum Section {
     Other,
 }
 
-/// The section named between the brackets, and what follows them on the line.
+/// The section named between the brackets, and the rest of the line.
 fn header(inside: &str) -> Option<(Section, &str)> {
     let (kind, rest) = inside.split_at(inside.find(['"', ']', ' ', '\t'])?);
     let rest = rest.trim_start();
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn origin_counts_first_whatever_its_place() {
+    fn origin_is_preferred_over_other_remotes() {
         let config = GitConfig::parse(
             b"[core]\n\tbare = false\n[remote \"fork\"]\n\turl = https://b/c\n\tfetch = +refs/*\n\
               [Remote \"origin\"]\n\tURL = \"https://a/b\" ; mine\n[branch \"url\"]\n\turl = no\n",
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_passed_over() {
+    fn invalid_lines_are_skipped() {
         for nonsense in [
             &b"\xff\xfe\x00[remote"[..],
             b"[remote \"orig",

@@ -58,7 +58,7 @@ impl GitHead {
     }
 }
 
-/// Reads a file that holds one reference.
+/// Reads a file that contains one reference.
 fn loose(file: &Path) -> Option<Target> {
     let mut opened = regular(OpenOptions::new().read(true).no_wait_or_follow().open(file).ok()?)?;
     let mut bytes = [0; REF_BYTES_MAX];

@@ -30,10 +30,10 @@ const UNKNOWN: &str = "unknown-project";
 /// The identity of a project. Two sessions with the same `key` share their memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectId {
-    /// The remote of the repository (`github.com/owner/name`, in lower case), else the path of the
-    /// main checkout or folder. The same on every machine that has a clone.
+    /// The remote of the repository (`github.com/owner/name`, in lower case), or else the path of
+    /// the main checkout or folder. The same on every machine with a clone.
     pub key: String,
-    /// For people: the name of the top-level folder; of the parent's, in a worktree.
+    /// For display: the name of the top-level folder, or of the parent's in a worktree.
     pub label: String,
     /// The top-level folder this session works in.
     pub root: PathBuf,
@@ -45,8 +45,8 @@ pub struct ProjectId {
     pub git_dir: Option<PathBuf>,
 }
 
-/// The project of a command that runs in `cwd`. In a client's session the directory in which the
-/// session was started counts instead, because `cwd` follows every `cd` of the model.
+/// The project of a command that runs in `cwd`. In a client's session, the directory in which the
+/// session was started is used instead, because `cwd` changes with every `cd` of the model.
 pub fn identify(cwd: &str, environment: &Environment) -> ProjectId {
     match clients::project_dir_of_process(environment) {
         Some(dir) => ProjectId::of(Path::new(&dir)),
@@ -55,7 +55,7 @@ pub fn identify(cwd: &str, environment: &Environment) -> ProjectId {
 }
 
 impl ProjectId {
-    /// The project of this folder, which need not exist any more. There is always an answer.
+    /// The project of this folder, which need not exist. Never fails.
     pub fn of(dir: &Path) -> Self {
         if !dir.is_absolute() {
             return Self::of_foreign(&dir.to_string_lossy());
@@ -67,7 +67,7 @@ impl ProjectId {
         }
     }
 
-    /// The project of a worktree that was removed since.
+    /// The project of a worktree that was removed.
     fn of_removed_worktree(dir: &Path) -> Option<Self> {
         let repository = worktree_path::repository_of(&dir.to_string_lossy())?;
         let is_removed = !dir.is_dir();
@@ -78,15 +78,16 @@ impl ProjectId {
         })
     }
 
-    /// The project of this folder, by its name alone: nothing is looked up on disk. For folders
+    /// The project of this folder, determined only from its name, without disk access. For folders
     /// named by programs, which must not make us open files.
     ///
-    /// Redacted first: the last part of a URL no longer shows that it has a password.
+    /// The name is redacted first: after splitting, the last part of a URL no longer shows that it
+    /// contains a password.
     pub fn unseen(dir: &str) -> Self {
         Self::of_foreign(&redact_text(dir, Policy::default()).text)
     }
 
-    /// No project of its own: what is recorded under it belongs to the project of its session.
+    /// A placeholder: the event belongs to the project of its session.
     pub fn of_session() -> Self {
         let (key, label, root) = (String::new(), String::new(), PathBuf::new());
         Self { key, label, root, remote: None, common_dir: None, git_dir: None }
@@ -125,8 +126,8 @@ impl ProjectId {
         Self { key: shown(&dir), label, root: dir, remote: None, common_dir: None, git_dir: None }
     }
 
-    /// A path of another system, such as `C:\Users\ada\shop`, in data recorded there. Nothing of it
-    /// can be looked up here.
+    /// A path of another system, such as `C:\Users\ada\shop`, in imported data. It cannot be looked
+    /// up here.
     fn of_foreign(path: &str) -> Self {
         let key = path.trim().replace('\\', "/");
         let key = key.trim_end_matches('/');
@@ -170,15 +171,15 @@ impl Repository {
         Self { root: dir.into(), common_dir: git.clone(), git_dir: git, is_worktree: false }
     }
 
-    /// A repository without a working tree. Inside somebody's `.git` one is in that checkout's
-    /// project.
+    /// A repository without a working tree. Inside the `.git` of a checkout, it is the project of
+    /// that checkout.
     fn bare(dir: &Path) -> Self {
         let root = main_checkout(dir);
         Self { root, common_dir: dir.into(), git_dir: dir.into(), is_worktree: false }
     }
 
-    /// `.git` is a file that names the real directory: a worktree, a submodule, or a directory kept
-    /// apart.
+    /// `.git` is a file that names the real directory: a worktree, a submodule, or a separate git
+    /// directory.
     fn linked(dir: &Path, git: &Path) -> Option<Self> {
         let text = String::from_utf8(read_small(git)?).ok()?;
         let named = text.strip_prefix("gitdir:")?.trim();
@@ -186,8 +187,8 @@ impl Repository {
         let (common_dir, is_worktree) = match read_small(&git_dir.join("commondir")) {
             Some(common) => (resolved(&git_dir.join(String::from_utf8(common).ok()?.trim())), true),
             None if is_git_dir(&git_dir) => (git_dir.clone(), false),
-            // A worktree that was pruned, or one seen from inside a container: its parent's name is
-            // in the path.
+            // A pruned worktree, or one seen from inside a container: the name of its parent is in
+            // the path.
             None => {
                 let parent = git_dir.parent().filter(|parent| parent.ends_with("worktrees"))?;
                 (parent.parent()?.into(), true)
@@ -199,7 +200,7 @@ impl Repository {
     fn label(&self, config: &GitConfig) -> String {
         let labelled = match (self.is_worktree, config.worktree()) {
             (false, _) => self.root.clone(),
-            // The parent is itself a submodule, whose directory lies inside another repository.
+            // The parent is itself a submodule, whose directory is inside another repository.
             (true, Some(checkout)) => resolved(&self.common_dir.join(checkout)),
             (true, None) => main_checkout(&self.common_dir),
         };
@@ -211,8 +212,7 @@ impl Repository {
     }
 }
 
-/// The folder a git directory serves: `shop` for `shop/.git` and `shop/.bare`, itself for
-/// `shop.git`.
+/// The folder of a git directory: `shop` for `shop/.git` and `shop/.bare`, itself for `shop.git`.
 fn main_checkout(common_dir: &Path) -> PathBuf {
     let is_hidden = name(common_dir).is_some_and(|name| name.starts_with('.'));
     match common_dir.parent() {
@@ -226,7 +226,7 @@ fn is_git_dir(dir: &Path) -> bool {
     fs::symlink_metadata(dir.join("HEAD")).is_ok_and(|head| !head.is_dir())
 }
 
-/// The path without links and dots; of a folder that is gone, as far as it still exists.
+/// The path without links and dots. Of a missing folder, the existing part is resolved.
 fn resolved(path: &Path) -> PathBuf {
     let mut missing = Vec::new();
     for existing in path.ancestors() {
@@ -243,7 +243,7 @@ fn resolved(path: &Path) -> PathBuf {
     path.to_path_buf()
 }
 
-/// A short regular file, whole. A pipe or device in its place is not waited for.
+/// Reads a short regular file. Does not block on a pipe or device in its place.
 fn read_small(file: &Path) -> Option<Vec<u8>> {
     let opened = fs::OpenOptions::new().read(true).no_wait().open(file).ok()?;
     let found = opened.metadata().ok()?;

@@ -1,14 +1,13 @@
-//! One name for a remote repository, however its address is written.
+//! Normalizes the URL of a remote repository.
 
 use std::path::{Path, PathBuf};
 
-/// An address longer than this is not one.
+/// A longer URL is not valid.
 const URL_BYTES_MAX: usize = 2048;
 
-/// `github.com/Owner/Name` for all of `git@github.com:Owner/Name.git`,
-/// `ssh://git@github.com:22/Owner/Name` and `https://user:token@GitHub.com/Owner/Name.git/`; a path
-/// for a repository on this machine. What stands before the `@` never gets out of here: it may be a
-/// password.
+/// Converts `git@github.com:Owner/Name.git`, `ssh://git@github.com:22/Owner/Name` and
+/// `https://user:token@GitHub.com/Owner/Name.git/` to `github.com/Owner/Name`. Returns a path for a
+/// repository on this machine. The part before the `@` is always removed: it may be a password.
 pub(super) fn normalised(url: &str, checkout: &Path) -> Option<String> {
     let url = url.trim();
     let url = without_helper(url);
@@ -46,8 +45,8 @@ fn of_url(protocol: &str, rest: &str) -> Option<String> {
     joined(host, path)
 }
 
-/// Over ssh every port counts as implied: a server has one there and another for the web, and both
-/// addresses name the same repositories.
+/// Over ssh, any port is ignored: a server has one port for ssh and another for the web, and both
+/// URLs name the same repositories.
 fn is_implied(protocol: &str, port: &str) -> bool {
     if !port.bytes().all(|byte| byte.is_ascii_digit()) {
         return false; // the last part of an IPv6 address, such as `1]`
@@ -68,7 +67,7 @@ fn scp_form(url: &str) -> Option<(&str, &str)> {
     (!is_path).then_some((host, path))
 }
 
-/// As [`without_user`], where nothing marks the end of the host but the first slash.
+/// Like [`without_user`], for a URL without a protocol, where the first slash ends the host.
 fn without_leading_user(url: &str) -> &str {
     let host_end = url.find('/').unwrap_or(url.len());
     url[..host_end].rfind('@').map_or(url, |at| &url[at + 1..])
@@ -87,8 +86,8 @@ fn joined(host: &str, path: &str) -> Option<String> {
     (!host.is_empty() && !path.is_empty()).then(|| format!("{host}/{path}"))
 }
 
-/// A clone of a folder on this machine belongs to that folder's project, so both get its path as
-/// key.
+/// A clone of a folder on this machine belongs to the project of that folder, so both get its path
+/// as key.
 fn local(path: &str, checkout: &Path) -> String {
     let absolute = super::resolved(&checkout.join(PathBuf::from(path)));
     let absolute =
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn other_addresses_stay_apart() {
+    fn different_urls_are_not_equal() {
         let cases = [
             ("http://localhost:3000/a/b", Some("localhost:3000/a/b")),
             ("ssh://git@[::1]:22/a/b.git", Some("[::1]/a/b")),
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_never_gets_through() {
+    fn a_password_in_a_url_is_removed() {
         for url in [
             "https://ada:hunter2@host/x",
             "https://hunter2@host/x",

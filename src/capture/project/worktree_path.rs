@@ -1,11 +1,11 @@
-//! The repository of a worktree, by path alone: worktrees are removed when their branch is merged,
-//! and sessions in them are imported later, or on another machine.
+//! Finds the repository of a worktree from its path alone. Worktrees are removed when their branch
+//! is merged, and their sessions are imported later, or on another machine.
 
 const SEPARATORS: [char; 2] = ['/', '\\'];
 
-/// The folder of the repository that a path in a worktree belongs to. Three layouts say so:
+/// The folder of the repository that a path in a worktree belongs to. Three layouts are recognized:
 ///
-/// - `REPOSITORY/.claude/worktrees/NAME`, as Claude Code creates them,
+/// - `REPOSITORY/.claude/worktrees/NAME`, as created by Claude Code,
 /// - `REPOSITORY/.worktrees/NAME`,
 /// - `FOLDER/worktrees/REPOSITORY/NAME/REPOSITORY`, next to `FOLDER/REPOSITORY`.
 pub(super) fn repository_of(path: &str) -> Option<String> {
@@ -16,7 +16,7 @@ pub(super) fn repository_of(path: &str) -> Option<String> {
         start += part.len() + 1;
     }
     let name = |at: usize| parts.get(at).map_or("", |(_, part)| *part);
-    // Up to the separator in front of a part.
+    // The path before the separator in front of a part.
     let before =
         |at: usize| parts.get(at).map_or("", |(start, _)| &path[..start.saturating_sub(1)]);
     let repository = |at: usize| match name(at) {

@@ -41,7 +41,7 @@ const INTERNAL_DIR: &str = "observer-sessions";
 /// The longest time without a sync while no worker does it.
 const UNSYNCED_MAX: Duration = Duration::from_secs(1);
 
-/// Set by a user to anything but `0` or `false` to leave a session out.
+/// Set by a user to anything but `0` or `false` to exclude a session.
 const SKIP: &str = "CLAUDE_MEM_SKIP";
 /// Set for the agent that distills, whose own sessions are not recorded.
 const INTERNAL: &str = "CLAUDE_MEM_INTERNAL";
@@ -71,9 +71,9 @@ pub struct Source<'a> {
 #[derive(Debug, Clone)]
 pub enum Access {
     /// A hook runs as the user in the session's own directory: the project is looked up on disk,
-    /// and the client's transcript may be read.
+    /// and the client's transcript can be read.
     Hook { client: &'static Client, project_dir: Option<PathBuf> },
-    /// A program that talks to the worker must not make us open files. It names the project itself.
+    /// A program connected to the worker must not make us open files. It names the project itself.
     Program { project: ProjectId },
 }
 
@@ -89,7 +89,7 @@ pub enum Captured {
     Skipped(Skip),
 }
 
-/// Why an event was not recorded although it should have been.
+/// Why an event could not be recorded.
 #[derive(Debug)]
 pub enum Problem {
     /// Stdin was empty.
@@ -128,8 +128,8 @@ pub(super) struct Admitted {
 }
 
 impl Recorder {
-    /// A recorder with the settings of this process. `None` if the environment switches recording
-    /// off or the data directory cannot be used.
+    /// A recorder with the settings of this process. `None` if the environment disables recording
+    /// or the data directory cannot be used.
     pub fn from_process() -> Option<Self> {
         let environment = Environment::of_process();
         let is_set = |name| environment.text(name).is_some_and(|value| flag(&value) != Some(false));
@@ -148,8 +148,8 @@ impl Recorder {
         Self { paths, settings, environment, policy, work_bytes_max: EVENT_BYTES_MAX }
     }
 
-    /// The one way into the log for what clients report: admits, redacts and builds the event.
-    /// Nothing is appended yet. `rest` holds the fields that the parser did not take.
+    /// The only path from clients into the log: admits, redacts and builds the event. Nothing is
+    /// appended yet. `rest` contains the fields that the parser did not take.
     pub fn capture(
         &self,
         source: Source<'_>,
@@ -170,7 +170,7 @@ impl Recorder {
         }
     }
 
-    /// Runs a capture within the work limit, and reports what was cut because of it.
+    /// Runs a capture within the work limit, and reports texts that were cut because of it.
     pub(super) fn limited<T>(&self, what: &str, capture: impl FnOnce() -> T) -> T {
         let scope = Scope::new(self.work_bytes_max);
         let captured = capture();
@@ -178,14 +178,15 @@ impl Recorder {
         if count > 0 {
             let read = scope.bytes_read();
             let message = format_args!(
-                "{what}: {count} texts were cut: redaction reached its work limit after {read} bytes"
+                "{what}: {count} texts were cut: redaction reached its work limit after {read} \
+                 bytes"
             );
             diagnostics::record(&self.paths.data, Level::Warn, message);
         }
         captured
     }
 
-    /// Notes a problem, and counts an event that is lost by it.
+    /// Logs a problem, and counts the lost event.
     pub(super) fn report(&self, hook: &str, problem: &Problem) {
         if matches!(problem, Problem::Log(_) | Problem::Marker(_)) {
             Dropped::add(&self.paths.data);
@@ -193,7 +194,7 @@ impl Recorder {
         diagnostics::record(&self.paths.data, Level::Error, format_args!("{hook}: {problem}"));
     }
 
-    /// Builds the envelope, unless the session is not to be recorded.
+    /// Builds the envelope, unless the session must not be recorded.
     pub(super) fn admit(&self, source: Source<'_>) -> Result<Admitted, Skip> {
         let redacted = |text: &str| bounded(redact_text(text, self.policy).text);
         let (session, cwd) = (redacted(&source.session), redacted(&source.cwd));
@@ -212,7 +213,7 @@ impl Recorder {
         if excluded_by(&self.settings, &project, Path::new(&cwd), home).is_some() {
             return Err(Skip::Project);
         }
-        // A project named by a program has no git directory here, so nothing is opened.
+        // A project named by a program has no git directory, so nothing is opened.
         let GitHead { branch, commit } = project.head();
         let mut envelope = Envelope { branch, commit, ..envelope(source.client, session, project) };
         redact_envelope(&mut envelope, self.policy);

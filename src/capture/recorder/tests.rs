@@ -6,7 +6,7 @@ use super::*;
 use crate::{HookCommand, Input};
 
 #[test]
-fn past_the_work_limit_an_event_is_stored_cut_and_the_diagnostics_say_so() {
+fn beyond_the_work_limit_an_event_is_truncated_and_reported() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     let paths = Paths { home: None, data: data.clone() };
@@ -33,7 +33,7 @@ fn past_the_work_limit_an_event_is_stored_cut_and_the_diagnostics_say_so() {
 }
 
 #[test]
-fn the_agents_own_folder_is_known_through_links() {
+fn the_internal_folder_is_recognized_through_links() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     fs::create_dir_all(data.join("observer-sessions/x")).unwrap();

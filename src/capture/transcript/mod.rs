@@ -1,10 +1,10 @@
-//! The end of the client's own transcript: what was said in the last turn, and the last messages
-//! for clients whose stop event does not carry them.
+//! Reads the end of a client's transcript: the texts of the last turn, and the last messages for
+//! clients whose stop event lacks them.
 //!
-//! The file is JSON lines, of any size, written by another program while we read: it is read
-//! backwards in blocks, up to a bound, and lines that make no sense are skipped. The latest rows
-//! may not be there yet; we do not wait for them. What a line means is the client's knowledge; what
-//! may be used is decided here.
+//! The file contains JSON lines and can have any size. Another program writes it while we read. It
+//! is read backwards in blocks, up to a limit, and invalid lines are skipped. The latest rows may
+//! be missing; we do not wait for them. The client's module parses a line; this module decides
+//! which lines may be used.
 
 use std::{
     fs::{File, OpenOptions},
@@ -20,8 +20,8 @@ use crate::incoming::ToolUse;
 use claude_mem_core::os::{FileExt as _, OpenOptionsExt as _};
 use claude_mem_privacy::{Policy, redact_text};
 
-/// How much is read at a time, and at most. One answer is below a megabyte, and what comes after it
-/// in the file is mostly small; a longer line is skipped.
+/// Block size and maximum size. One answer has less than a megabyte, and the rows after it are
+/// mostly small; a longer line is skipped.
 const BLOCK_BYTES: usize = 64 << 10;
 const BYTES_MAX: usize = 8 << 20;
 
@@ -44,12 +44,12 @@ pub enum Speaker {
 pub(super) struct LastTexts {
     pub(super) user: String,
     pub(super) assistant: String,
-    /// Whether the assistant spoke last.
+    /// Whether the last message is the assistant's.
     pub(super) is_answered: bool,
 }
 
-/// The last messages, from a transcript whose end may come up to `lag` after the event. An answer
-/// to an earlier prompt does not count there.
+/// The last messages, from a transcript that may lag up to `lag` behind the event. An answer to an
+/// earlier prompt is ignored.
 pub(super) fn last_messages_within(
     path: &Path,
     lag: Duration,
@@ -72,10 +72,10 @@ pub(super) fn last_messages_within(
 /// How long to wait before a transcript is read again.
 const LAG_PAUSE: Duration = Duration::from_millis(20);
 
-/// The last messages in this transcript, of which `read_line` understands one line.
+/// The last messages in this transcript; `read_line` parses one line.
 ///
-/// An answer from before the last prompt counts only once the prompt it answers has been seen,
-/// because what was said in a private turn is private.
+/// An answer from before the last prompt is used only if its own prompt has been seen, because the
+/// text of a private turn is private.
 pub(super) fn last_messages(
     path: &Path,
     read_line: impl Fn(&[u8]) -> Option<Message>,
@@ -114,23 +114,23 @@ pub(super) fn last_messages(
 /// The parts of a turn in one line of a transcript.
 #[derive(Debug)]
 pub enum TurnRow {
-    /// Nothing.
+    /// No part of a turn.
     Other,
     /// A prompt: the turn begins.
     Prompt { text: String, prompt_id: String },
-    /// The stop hooks have run: what comes before was read by an earlier one.
+    /// The stop hooks have run; an earlier one has read the rows before.
     Stopped,
-    /// Parts of the conversation, in order. The client's id of the turn may be empty.
+    /// Parts of the conversation, in order. `prompt_id` may be empty.
     Parts { parts: Vec<TurnPart>, prompt_id: String },
 }
 
 impl TurnRow {
-    /// A prompt without an id of the client's.
+    /// A prompt without a turn id.
     pub(crate) fn prompt(text: String) -> Self {
         Self::Prompt { text, prompt_id: String::new() }
     }
 
-    /// Parts of a turn without an id of the client's.
+    /// Parts of a turn without a turn id.
     pub(crate) fn parts(parts: Vec<TurnPart>) -> Self {
         Self::Parts { parts, prompt_id: String::new() }
     }
@@ -155,18 +155,18 @@ pub enum TurnPart {
     },
     /// A tool failed or did not run.
     Failed { tool_use_id: String, error: String },
-    /// The client's summary of what came before.
+    /// The client's summary of the earlier conversation.
     Compacted(String),
     /// An error of the model's API.
     ApiError(String),
 }
 
-/// The parts of the last turn in this transcript, in order. A compaction right before its prompt
+/// The parts of the last turn in this transcript, in order. A compaction directly before its prompt
 /// belongs to it, because the turn before is over.
 ///
-/// The rows may belong to another turn, if those of this one are not written yet. So the turn's id
-/// must not differ, and without one, its prompt must have been seen. What was said in a private
-/// turn is private.
+/// The rows may belong to another turn if those of this one are not written yet. So the turn ids
+/// must match, or without ids, the prompt must have been seen. The text of a private turn is
+/// private.
 pub(super) fn turn_parts(
     path: &Path,
     prompt_id: &str,
@@ -220,15 +220,15 @@ pub(super) fn turn_parts(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
     Turn,
-    /// The end of it, up to a few messages with calls that succeeded. The hooks of these have read
-    /// what comes before; but some tools have no hook.
+    /// Its end, back to a few messages with successful calls. The hooks of these calls have read
+    /// the rows before, but some tools have no hook.
     End,
 }
 
 const END_MESSAGES: usize = 4;
 
-/// The calls of the last turn that failed and that no hook reported, as tool uses in their order.
-/// One that `was_reported` by its hook, according to a line, is not hidden.
+/// The failed calls of the last turn that no hook reported, as tool uses in order. `was_reported`
+/// returns whether a line shows that the hook reported the call.
 pub(super) fn hidden_failures(
     path: &Path,
     extent: Extent,
@@ -237,7 +237,7 @@ pub(super) fn hidden_failures(
 ) -> Vec<ToolUse<'static>> {
     let mut failed: Vec<ToolUse<'static>> = Vec::new();
     let Some(mut lines) = Lines::open(path) else { return failed };
-    // Calls of one message run at the same time: their results follow the last call.
+    // Calls of one message run in parallel: their results follow the last call.
     let (mut has_success, mut messages) = (false, 0);
     'lines: while let Some(line) = lines.next_back() {
         let parts = match read_row(line) {
@@ -284,7 +284,7 @@ pub(super) fn hidden_failures(
     failed
 }
 
-/// The latest line with output, among those of a command that has just ended.
+/// The value that `read_line` finds in the latest matching line, for a command that has just ended.
 pub(super) fn find_latest<T>(path: &Path, read_line: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
     let mut lines = Lines::open(path)?;
     while lines.read <= LATEST_BYTES_MAX {
@@ -297,11 +297,11 @@ pub(super) fn find_latest<T>(path: &Path, read_line: impl Fn(&[u8]) -> Option<T>
 
 const LATEST_BYTES_MAX: usize = 1 << 20;
 
-/// A longer transcript is not searched, and counts as one with private text.
+/// A longer transcript is not searched, and treated as if it contained private text.
 const SEARCHED_BYTES_MAX: u64 = 256 << 20;
 
-/// Whether a transcript has a private tag anywhere. A summary of such a conversation may contain
-/// what was private, in other words. If in doubt, it has.
+/// Whether a transcript contains a private tag. A summary of such a conversation may paraphrase
+/// private text. Returns true if in doubt.
 pub(super) fn mentions_private(path: &Path) -> bool {
     let Ok(mut file) = OpenOptions::new().read(true).no_wait().open(path) else { return true };
     let is_short = |found: std::fs::Metadata| found.is_file() && found.len() <= SEARCHED_BYTES_MAX;
@@ -327,7 +327,7 @@ pub(super) fn mentions_private(path: &Path) -> bool {
     }
 }
 
-/// `<`, blanks, the name.
+/// `<`, spaces, the tag name.
 const TAG_BYTES_MAX: usize = 32;
 
 fn has_private_tag(bytes: &[u8]) -> bool {
@@ -350,7 +350,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// Does not wait for a pipe or device in place of the file.
+    /// Opens the file without blocking on a pipe or device in its place.
     fn open(path: &Path) -> Option<Self> {
         let file = OpenOptions::new().read(true).no_wait().open(path).ok()?;
         let found = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
@@ -372,10 +372,10 @@ impl Lines {
         }
     }
 
-    /// Reads the block before and puts it in front of the rest.
+    /// Reads the previous block and puts it before the rest.
     fn read_before(&mut self) -> Option<()> {
-        // A line longer than one block is read in ever larger ones, so that it is copied less
-        // often.
+        // A line longer than one block is read in increasingly large ones, so that it is copied
+        // less often.
         let wanted = BLOCK_BYTES.max(self.end).min(self.start as usize);
         self.read += wanted;
         if self.read > BYTES_MAX {

@@ -29,7 +29,7 @@ fn messages(user: &str, assistant: &str) -> LastTexts {
 }
 
 #[test]
-fn tools_side_chains_and_nonsense_are_passed_over() {
+fn tools_side_chains_and_invalid_lines_are_skipped() {
     let text = message("user", r#""fix \"it\"""#)
         + &message(
             "assistant",
@@ -76,7 +76,7 @@ fn the_answer_of_a_private_turn_is_not_taken_for_a_later_one() {
 }
 
 #[test]
-fn lines_across_blocks_are_read_whole_and_behind_the_bound_nothing() {
+fn lines_across_blocks_are_complete_and_nothing_beyond_the_limit_is_read() {
     let long = "x".repeat(3 * BLOCK_BYTES + 17);
     let before = message("user", "\"u\"") + &message("assistant", &format!("\"{long}\""));
     let noise = "{\"type\":\"system\"}\n".repeat(20_000);
@@ -148,7 +148,7 @@ fn a_private_tag_is_found_across_blocks_and_in_doubt() {
 }
 
 #[test]
-fn a_gigabyte_costs_no_more_than_its_end() {
+fn only_the_end_of_a_large_transcript_is_read() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.jsonl");
     let mut file = File::create(&path).unwrap();
@@ -160,7 +160,7 @@ fn a_gigabyte_costs_no_more_than_its_end() {
 }
 
 #[test]
-fn what_is_no_file_is_not_waited_for() {
+fn pipes_and_devices_do_not_block() {
     let dir = tempfile::tempdir().unwrap();
     let pipe = dir.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());

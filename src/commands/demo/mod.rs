@@ -193,7 +193,8 @@ impl DemoDir {
             return Err(Failure::new("a password was stored that should not have been"));
         }
         app.output.line(format_args!(
-            "{count} hook calls, {median:.1} ms each (median). One tool printed a password; no file contains it."
+            "{count} hook calls, {median:.1} ms each (median). One tool printed a password; no \
+             file contains it."
         ))
     }
 
@@ -267,7 +268,8 @@ impl DemoDir {
         if self.is_kept {
             let (data, project) = (self.data(), self.project());
             app.output.line(format_args!(
-                "The demo's memories are kept. To see them in a browser:\n  cd {} && CLAUDE_MEM_DATA_DIR={} claude-mem viewer",
+                "The demo's memories are kept. To see them in a browser:\n  \
+                 cd {} && CLAUDE_MEM_DATA_DIR={} claude-mem viewer",
                 project.display(),
                 data.display()
             ))?;

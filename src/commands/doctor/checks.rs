@@ -237,7 +237,9 @@ fn memory(app: &App) -> Vec<Finding> {
         Ok(Some(store)) => store,
         Ok(None) => return vec![Finding::fine(CHECK, "built from the log when needed")],
         Err(error @ Error::Newer { .. }) => {
-            let remedy = "use the newer version of claude-mem that wrote it; until then results come from the log";
+            let remedy = "\
+                use the newer version of claude-mem that wrote it; until then results come from \
+                the log";
             return vec![Finding::problem(CHECK, error.to_string(), remedy)];
         }
         Err(error) => return vec![Finding::problem(CHECK, error.to_string(), rebuild)],
@@ -278,8 +280,9 @@ fn memory(app: &App) -> Vec<Finding> {
 fn vectors(app: &App, store: &Store) -> Option<Finding> {
     const CHECK: &str = "vectors";
     if let Some(failure) = semantic::endpoint_failure(app) {
-        let remedy = "try again with `claude-mem index`; use the built-in model with `claude-mem settings unset \
-                      EMBEDDING_BASE_URL`";
+        let remedy = "\
+            try again with `claude-mem index`; use the built-in model with `claude-mem settings \
+            unset EMBEDDING_BASE_URL`";
         return Some(Finding::warning(CHECK, failure, remedy));
     }
     match semantic::count(app, store) {
@@ -297,7 +300,9 @@ fn vectors(app: &App, store: &Store) -> Option<Finding> {
             ),
         )),
         Err(failure) => {
-            let remedy = "correct the settings `CLAUDE_MEM_EMBEDDING_…`, or unset them for the built-in model";
+            let remedy = "\
+                correct the settings `CLAUDE_MEM_EMBEDDING_…`, or unset them for the built-in \
+                model";
             Some(Finding::problem(CHECK, failure.in_one_line(), remedy))
         }
     }
@@ -313,7 +318,9 @@ fn provider(app: &App, store: &Store) -> Vec<Finding> {
     {
         let message = failure.message.unwrap_or_default();
         let what = format!("{} failed last: {} {message}", failure.provider, failure.class);
-        let remedy = "try again with `claude-mem distill`; choose another with `claude-mem settings set PROVIDER NAME`";
+        let remedy = "\
+            try again with `claude-mem distill`; choose another with `claude-mem settings set \
+            PROVIDER NAME`";
         findings.push(Finding::warning(CHECK, what.trim_end(), remedy));
     }
     for out in &distilling.outages {

@@ -75,8 +75,9 @@ fn transcripts(app: &App) -> Option<Finding> {
         return Some(Finding::fine(CHECK, format!("Claude Code keeps them for {days} days")));
     }
     let what = format!("Claude Code deletes transcripts after {days} days");
-    let remedy = "import them with `claude-mem import --from transcripts`, or set `cleanupPeriodDays` in \
-                  Claude Code's settings.json";
+    let remedy = "\
+        import them with `claude-mem import --from transcripts`, or set `cleanupPeriodDays` in \
+        Claude Code's settings.json";
     Some(Finding::warning(CHECK, what, remedy))
 }
 

@@ -124,8 +124,8 @@ impl TryFrom<String> for Pattern {
     type Error = String;
 
     /// The `regex` crate has no lookaround, because it takes linear time. Lookaheads at the start
-    /// are the exception: each is a pattern of its own. `^(?!.*A).*B` is the usual way to write "B,
-    /// but not A".
+    /// are the exception: each becomes a separate pattern. `^(?!.*A).*B` is the usual way to write
+    /// "B, but not A".
     fn try_from(text: String) -> Result<Self, String> {
         let compiled = |pattern: &str| {
             let built = RegexBuilder::new(pattern)
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_is_named() {
+    fn errors_name_unsupported_syntax() {
         for (text, reason) in [
             ("a(?!b)", "look-around"),
             ("(?<=a)b", "look-around"),

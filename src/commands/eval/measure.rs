@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn grades_are_what_the_books_say() {
+    fn grades_match_their_definitions() {
         let gold = vec!["a".into(), "b".into()];
         let query = EvalQuery { corpus: String::new(), text: String::new(), gold };
         let answers = ["x", "a", "y", "z", "w", "b"].map(String::from);

@@ -239,7 +239,7 @@ fn distilled_rows(limit: usize) -> Search {
     Search { kinds: vec![Kind::Observation, Kind::Summary], limit, ..Search::default() }
 }
 
-/// Every scalar on a line of its own.
+/// Every scalar on a separate line.
 fn text_of(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

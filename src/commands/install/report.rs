@@ -102,8 +102,8 @@ pub(super) fn print_distilling(app: &mut App, is_tested: bool) -> Result<(), Fai
             app.output.line("  nothing leaves this machine")?;
             if failed.is_empty() && app.settings.get(&table::PROVIDER) == ProviderName::Auto {
                 app.output.line(
-                    "  for better notes, install Claude Code, or set a key: `claude-mem settings set \
-                     ANTHROPIC_API_KEY KEY`",
+                    "  for better notes, install Claude Code, or set a key: `claude-mem settings \
+                     set ANTHROPIC_API_KEY KEY`",
                 )?;
             }
             Ok(())

@@ -1,6 +1,6 @@
 //! `claude-mem` alone at a terminal: search while you type.
 //!
-//! Each key searches by words, as the viewer does while typing. What is near by meaning is added
+//! Each key searches by words, as the viewer does while typing. Memories near by meaning are added
 //! below after a short pause, because embedding a query takes longer than a key should. So no row
 //! moves under the cursor.
 
@@ -258,7 +258,7 @@ impl<'a> LiveSearch<'a> {
         Action::Copy(clean(text.trim_end()).into_owned())
     }
 
-    /// Opens the selected memory in the viewer, in a process of its own: it prints, and may have to
+    /// Opens the selected memory in the viewer, in a separate process: it prints, and may have to
     /// start the worker.
     fn open_viewer(&mut self) {
         let page = self.hit().map(|hit| hit.name.to_string());

@@ -1,5 +1,5 @@
-//! The terminal of the live search: raw keys, the other screen, and back to what it was in any
-//! case.
+//! The terminal of the live search: raw keys, the alternate screen, and restoring the terminal in
+//! any case.
 
 use std::{
     io::{self, Stdout, Write as _},

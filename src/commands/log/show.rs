@@ -18,7 +18,7 @@ use claude_mem_memory::event_subject::subject;
 const KIND_COLUMNS: usize = 16;
 const PLACE_COLUMNS: usize = 9;
 const LABEL_COLUMNS: usize = 14;
-/// With less room than this next to the other columns, the subject gets a line of its own.
+/// With less space than this next to the other columns, the subject gets a separate line.
 const SUBJECT_COLUMNS_MIN: usize = 60;
 
 /// Place, time, session, project, kind, subject, and the ID of a tool use: on one line, or two on a

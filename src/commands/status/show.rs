@@ -129,8 +129,8 @@ fn prompt(current: InstructionsSource) -> &'static str {
         InstructionsSource::BuiltIn => "",
         InstructionsSource::Own => "your own, in prompts/init.txt",
         InstructionsSource::Adopted => {
-            "adopted, in prompts/adopted.txt; go back with `claude-mem replay --prompt default`, or delete \
-             that file for new events only"
+            "adopted, in prompts/adopted.txt; go back with `claude-mem replay --prompt default`, \
+             or delete that file for new events only"
         }
     }
 }

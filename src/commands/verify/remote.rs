@@ -23,7 +23,7 @@ use claude_mem_sync::ship::{
 pub(super) struct RemoteReport {
     place: String,
     findings: Findings,
-    /// The result of a repair: what is still damaged there, and what is whole again.
+    /// The result of a repair: remaining damage, and repaired segments.
     after: Option<RepairResult>,
 }
 

@@ -1,7 +1,7 @@
 //! Changes single elements of a JSON text, with or without comments, and keeps every other byte.
 //!
-//! A parser cannot write numbers, comments, white space and the order of members back as they were.
-//! So the text itself is changed: an element is inserted, replaced or removed where it is.
+//! A parser does not preserve the format of numbers, comments, white space and the order of
+//! members. So the text itself is edited: an element is inserted, replaced or removed in place.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value, value::RawValue};
@@ -22,12 +22,12 @@ pub(super) fn set(text: &str, members: &Map<String, Value>, key: &str, value: &V
     if parse(&editor.text).is_ok_and(|value| value == wanted) {
         return editor.text;
     }
-    // The text has several members of one name, of which the value has the last.
+    // If the text has several members of one name, the value contains the last one.
     let end = if text.ends_with('\n') { "\n" } else { "" };
     format!("{}{end}", editor.rendered(&wanted, ""))
 }
 
-/// The value of a text that may have comments, and commas behind last elements.
+/// The value of a text that can contain comments and trailing commas.
 pub(super) fn parse(text: &str) -> serde_json::Result<Value> {
     serde_json::from_str(text).or_else(|error| {
         let (code, _) = without_comments(text);
@@ -58,9 +58,9 @@ struct Editor {
     /// The white space of one level; `None` for a text in one line.
     indent: Option<String>,
     line_end: &'static str,
-    /// The text with blanks for comments: every byte is where it is in the text.
+    /// The text with comments replaced by blanks, so that every offset stays valid.
     code: String,
-    /// The same with blanks for commas behind last elements, so that it can be parsed.
+    /// The same with trailing commas replaced by blanks, so that it can be parsed.
     json: String,
     comments: Vec<Range<usize>>,
 }
@@ -125,8 +125,8 @@ impl Editor {
         path.pop();
     }
 
-    /// Items that stay keep their place. One that is not wanted any more is removed if the next
-    /// wanted one comes later or if there are too many; otherwise it becomes the wanted one.
+    /// Items that stay keep their position. An unwanted item is removed if the next wanted one
+    /// comes later or if there are too many; otherwise it is replaced by the wanted one.
     fn update_items<'k>(&mut self, path: &mut Vec<Step<'k>>, old: &'k [Value], new: &'k [Value]) {
         let mut kept = 0;
         for (at, item) in old.iter().enumerate() {
@@ -199,7 +199,7 @@ impl Editor {
             }
             None => (behind, format!("{blank}{name}{value}")),
         };
-        // The place behind comes first, so that the other one stays where it is.
+        // The later position is edited first, so that the earlier one stays valid.
         if comma.is_some() {
             self.replace(at..at, &format!("{new},"));
         } else {
@@ -218,7 +218,7 @@ impl Editor {
         let indent = format!("{outer}{unit}");
         let line_end = self.line_end;
         let element = format!("{line_end}{indent}{name}{}", self.rendered(value, &indent));
-        // Behind comments.
+        // After the comments.
         let at = inside.start + self.text[inside.clone()].trim_end().len();
         self.replace(at..inside.end, &format!("{element}{line_end}{outer}"));
     }
@@ -235,7 +235,7 @@ impl Editor {
         let is_line_free = rest.trim_start_matches([' ', '\t', '\r']).starts_with('\n');
         let removed = match self.own_line(*start) {
             Some(_) if is_line_free => self.text[..*start].trim_end().len()..end,
-            // What follows stays in a line of its own, in case that a comment ends the line before.
+            // The next element stays on a separate line, in case a comment ends the line before.
             Some(_) => *start..end + (rest.len() - rest.trim_start_matches(' ').len()),
             None if at == 0 => *start..end + (rest.len() - rest.trim_start_matches(' ').len()),
             None => self.text[..*start].trim_end_matches(' ').len()..end,
@@ -255,7 +255,7 @@ impl Editor {
         }
     }
 
-    /// The comma behind a value.
+    /// The comma after a value.
     fn comma_behind(&self, end: usize) -> Option<usize> {
         let rest = &self.code[end..];
         let blank = rest.len() - rest.trim_start().len();
@@ -287,14 +287,14 @@ impl Editor {
         from + self.text[from..end].trim_end().len()
     }
 
-    /// A value as it is written at this indentation.
+    /// A value, formatted with this indentation.
     fn rendered(&self, value: &Value, indent: &str) -> String {
         let Some(unit) = &self.indent else { return value.to_string() };
         pretty(value, unit).replace('\n', &format!("{}{indent}", self.line_end))
     }
 }
 
-/// Members of the same name: the last counts.
+/// Of members with the same name, the last one is used.
 fn position(elements: &[Element], step: Step<'_>) -> Option<usize> {
     match step {
         Step::Member(name) => elements.iter().rposition(|element| element.name == name),
@@ -302,8 +302,8 @@ fn position(elements: &[Element], step: Step<'_>) -> Option<usize> {
     }
 }
 
-/// The white space before the first line that has some; two blanks if none has; `None` for a text
-/// in one line.
+/// The white space of the first indented line; two spaces if there is none; `None` for a text on
+/// one line.
 fn indent(text: &str) -> Option<String> {
     let text = text.trim();
     if !text.contains('\n') && text != "{}" {
@@ -323,7 +323,7 @@ fn pretty(value: &Value, indent: &str) -> String {
     String::from_utf8(bytes).expect("JSON is UTF-8")
 }
 
-/// The text with blanks for comments, of the same length, and where they were.
+/// The text with comments replaced by blanks of the same length, and their positions.
 fn without_comments(text: &str) -> (String, Vec<Range<usize>>) {
     let bytes = text.as_bytes();
     let mut code = bytes.to_vec();
@@ -348,7 +348,7 @@ fn without_comments(text: &str) -> (String, Vec<Range<usize>>) {
     (String::from_utf8(code).unwrap_or_else(|_| text.to_owned()), comments)
 }
 
-/// The code with blanks for commas before a closing bracket.
+/// Replaces trailing commas by blanks.
 fn without_last_commas(code: String) -> String {
     let mut bytes = code.into_bytes();
     let mut comma = None;
@@ -387,7 +387,7 @@ fn find(bytes: &[u8], start: usize, wanted: &[u8]) -> Option<usize> {
     rest.windows(wanted.len()).position(|part| part == wanted).map(|at| start + at)
 }
 
-/// The members of an object in their order, with their values where they are in the text.
+/// The members of an object in order, with the raw text of their values.
 struct Members<'t>(Vec<(String, &'t RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
@@ -425,7 +425,7 @@ mod tests {
         "{\n  // mine: \"é\", {\n  \"a\": \"// no\", /* keep */\n  \"b\": [1, 2,], // two\n}\n";
 
     #[test]
-    fn comments_stay_when_a_member_comes_changes_and_goes() {
+    fn comments_stay_when_a_member_is_added_changed_and_removed() {
         let added = changed(COMMENTED, "new", &json!({"x": 1}));
         let expected = "// two\n  \"new\": {\n    \"x\": 1\n  },";
         assert_eq!(added, COMMENTED.replace("// two", expected));
@@ -437,7 +437,10 @@ mod tests {
 
     #[test]
     fn elements_inside_a_member_come_and_go_and_everything_around_them_stays() {
-        let before = "{\r\n\t\"hooks\": { // all\r\n\t\t/* the\r\n\t\t   end */\r\n\t\t\"Stop\": [ { \"x\" : 1.0 } ], // mine\r\n\t\t\"End\": []\r\n\t}, // hooks\r\n\t\"n\": 1.50\r\n}";
+        let before = "\
+            {\r\n\t\"hooks\": { // all\r\n\t\t/* the\r\n\t\t   end */\r\n\
+            \t\t\"Stop\": [ { \"x\" : 1.0 } ], // mine\r\n\t\t\"End\": []\r\n\
+            \t}, // hooks\r\n\t\"n\": 1.50\r\n}";
         let hooks = json!({"Stop": [{"x": 1.0}, {"y": 2}], "End": [3], "New": [4]});
         let added = changed(before, "hooks", &hooks);
         let expected = before
@@ -460,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_set_is_what_is_read() {
+    fn every_value_that_is_set_is_read_back() {
         let values = [
             json!(1),
             json!({}),

@@ -1,7 +1,7 @@
 //! Edits one member of another program's JSON file and keeps every other byte.
 //!
-//! Files may have comments, which some programs allow. They stay, as white space and the form of
-//! numbers do (`json_text.rs`).
+//! Some programs allow comments in their files. They are kept, like white space and the format of
+//! numbers (`json_text.rs`).
 
 mod json_text;
 
@@ -70,8 +70,7 @@ impl Document {
         Ok(Self { file: file.into(), original, members, text, is_changed: false })
     }
 
-    /// Whether the file is JSON as all programs read it: without comments and commas behind last
-    /// elements.
+    /// Whether the file is standard JSON: without comments and trailing commas.
     pub fn is_plain(&self) -> bool {
         serde_json::from_str::<IgnoredAny>(&self.text).is_ok()
     }
@@ -168,15 +167,16 @@ mod tests {
     fn every_other_byte_stays() {
         let before =
             "{\n    \"z\": 1.10,\n    \"a\": { \"y\":12345678901234567890123 },\n    \"é\": []\n}";
-        let after = "{\n    \"z\": 1.10,\n    \"a\": { \"y\":12345678901234567890123 },\n    \"é\": [],\n    \
-                     \"new\": {\n        \"b\": 1\n    }\n}";
+        let after = "\
+            {\n    \"z\": 1.10,\n    \"a\": { \"y\":12345678901234567890123 },\n    \
+            \"é\": [],\n    \"new\": {\n        \"b\": 1\n    }\n}";
         assert_eq!(edited(before, "new", &json!({"b": 1})), after);
         assert_eq!(edited(after, "new", &Value::Null), before);
         assert_eq!(edited(before, "missing", &Value::Null), before);
     }
 
     #[test]
-    fn a_file_keeps_its_manner() {
+    fn a_file_keeps_its_format() {
         let cases = [
             ("{\"a\":1,\"b\":[1, 2]}", "{\"a\":3,\"b\":[1, 2]}"),
             ("{}", "{\n  \"a\": 3\n}"),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn a_file_without_an_object_is_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file.json");
         for (text, reason) in [("[1]", "not a JSON object"), ("{\"a\": ", "not valid JSON")] {

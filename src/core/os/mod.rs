@@ -28,7 +28,7 @@ pub enum System {
 }
 
 impl System {
-    /// The one that we run on.
+    /// The current system.
     pub const HERE: Self = if cfg!(target_os = "macos") {
         Self::MacOs
     } else if cfg!(windows) {

@@ -10,8 +10,8 @@ use std::{
 
 use super::ProcessTree;
 
-/// Waits for the output of a started process. `None` if it takes longer; it is ended then, with
-/// everything it started.
+/// Waits for the output of a started process. `None` if it takes longer; the process and its
+/// descendants are then killed.
 pub fn output_within(
     child: Child,
     process_tree: &ProcessTree,

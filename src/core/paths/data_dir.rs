@@ -87,10 +87,10 @@ pub fn check(paths: &Paths) -> Result<(), OtherOwner> {
     Ok(())
 }
 
-/// Removes all rights of others from the directory and from our files in it. The directory comes
+/// Removes all access of others from the directory and from our files in it. The directory comes
 /// last: if the process is killed halfway, the next one finds it open and starts again.
 ///
-/// A directory that holds other files keeps its mode: it may be `/srv` or a home directory, and
+/// A directory that contains other files keeps its mode: it may be `/srv` or a home directory, and
 /// closing that would lock out other users and services. Our files in it are private anyway.
 pub fn tighten(paths: &Paths) -> io::Result<()> {
     let mut names = Vec::new();

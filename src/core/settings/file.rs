@@ -17,12 +17,12 @@ pub(super) fn read(file: &Path) -> Result<Option<(Vec<u8>, Metadata)>, Unusable>
 }
 
 /// The settings in the text of the file. Older files have them one level down, under `env`; those
-/// count if the top level does not have them.
+/// are used if the top level lacks them.
 pub(super) fn parse(file: &Path, bytes: &[u8]) -> Result<Map<String, Value>, Unusable> {
     // Editors on Windows add a byte order mark, which is not valid JSON.
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if text.trim_ascii().is_empty() {
-        // Not the same as `{}`: an interrupted save leaves an empty file.
+        // Unlike `{}`, an empty file is an error: an interrupted save leaves one.
         return Err(Unusable::new(file, "it is empty"));
     }
     let mut object = match serde_json::from_slice(text) {

@@ -1,7 +1,7 @@
 //! Every setting: one row each.
 //!
-//! Names are those of the TypeScript claude-mem wherever they mean the same, so that both can share
-//! a settings file. Keys that mean nothing here are left alone.
+//! Names are those of the TypeScript claude-mem if the meaning is the same, so that both can share
+//! a settings file. Other keys are ignored.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -38,90 +38,132 @@ settings! {
         ENABLED: bool = "CLAUDE_MEM_ENABLED", true, fails closed to false,
             "Enabled", "Record sessions and inject context. `false` turns off both.";
         EXCLUDED_PROJECTS: Vec<String> = "CLAUDE_MEM_EXCLUDED_PROJECTS", &[], fails closed to &[],
-            "Excluded folders", "Glob patterns of folders that are never recorded, separated by commas: `*`, `**`, `?`, `~`.";
+            "Excluded folders",
+            "Glob patterns of folders that are never recorded, separated by commas: `*`, `**`, \
+             `?`, `~`.";
         DISABLED_PROJECTS: Vec<String> = "CLAUDE_MEM_DISABLED_PROJECTS", &[], fails closed to &[],
-            "Disabled projects", "Keys of projects that are never recorded. `claude-mem settings project off` adds the current one.";
+            "Disabled projects",
+            "Keys of projects that are never recorded. `claude-mem settings project off` adds the \
+             current one.";
         SKIP_TOOLS: Vec<String> = "CLAUDE_MEM_SKIP_TOOLS",
             &["ListMcpResourcesTool", "SlashCommand", "Skill"], fails closed to &[],
             "Skipped tools", "Names of tools whose uses are never recorded.";
         REDACT_SECRETS: bool = "CLAUDE_MEM_REDACT_SECRETS", true, fails closed to true,
             "Redact secrets", "Replace recognized keys and passwords before anything is stored.";
         REDACT_PERSONAL: bool = "CLAUDE_MEM_REDACT_PERSONAL", false, fails closed to true,
-            "Redact personal data", "Also replace e-mail addresses, phone numbers, payment cards, IBANs and US social security numbers.";
-        FIELD_BYTES_MAX: usize = "CLAUDE_MEM_FIELD_BYTES_MAX", count(FIELD_BYTES_MAX_DEFAULT, 1024..=8 << 20), unit Bytes,
+            "Redact personal data",
+            "Also replace e-mail addresses, phone numbers, payment cards, IBANs and US social \
+             security numbers.";
+        FIELD_BYTES_MAX: usize = "CLAUDE_MEM_FIELD_BYTES_MAX",
+            count(FIELD_BYTES_MAX_DEFAULT, 1024..=8 << 20), unit Bytes,
             "Maximum field size", "Longer tool inputs and outputs are cut in the middle.";
         SYNC: SyncMode = "CLAUDE_MEM_SYNC", SyncMode::Default,
             "Flush to disk", "When recorded tool uses are flushed to the disk.";
     }
     Distilling {
-        PROVIDER: ProviderName = "CLAUDE_MEM_PROVIDER", ProviderName::Auto, fails closed to ProviderName::Extract,
+        PROVIDER: ProviderName = "CLAUDE_MEM_PROVIDER",
+            ProviderName::Auto, fails closed to ProviderName::Extract,
             "Provider", "Who distills events into observations and summaries.";
         MODEL: String = "CLAUDE_MEM_MODEL", Plain("claude-haiku-4-5"),
             "Model", "Model of the providers `claude` and `anthropic`.";
         CLAUDE_CODE_PATH: Option<PathBuf> = "CLAUDE_CODE_PATH", (),
-            "Claude Code executable", "Path of the executable of Claude Code. If empty, `claude` is searched on the PATH and in the usual folders.";
+            "Claude Code executable",
+            "Path of the executable of Claude Code. If empty, `claude` is searched on the PATH \
+             and in the usual folders.";
         CLAUDE_AUTH_METHOD: ClaudeAuth = "CLAUDE_MEM_CLAUDE_AUTH_METHOD", ClaudeAuth::Subscription,
             "Claude authentication", "How the provider `claude` logs in.";
         ANTHROPIC_API_KEY: String = "CLAUDE_MEM_ANTHROPIC_API_KEY", Secret("ANTHROPIC_API_KEY"),
             "Anthropic API key", "API key of the provider `anthropic`.";
-        ANTHROPIC_BASE_URL: String = "CLAUDE_MEM_ANTHROPIC_BASE_URL", Plain("https://api.anthropic.com"),
+        ANTHROPIC_BASE_URL: String = "CLAUDE_MEM_ANTHROPIC_BASE_URL",
+            Plain("https://api.anthropic.com"),
             "Anthropic base URL", "Endpoint of the provider `anthropic`.";
         OPENAI_API_KEY: String = "CLAUDE_MEM_OPENAI_API_KEY", Secret("OPENAI_API_KEY"),
             "OpenAI API key", "API key of the provider `openai`. Local servers need none.";
         OPENAI_BASE_URL: String = "CLAUDE_MEM_OPENAI_BASE_URL", Plain("https://api.openai.com/v1"),
-            "OpenAI base URL", "Endpoint of the provider `openai`: OpenAI, OpenRouter, Ollama, vLLM or a compatible server.";
+            "OpenAI base URL",
+            "Endpoint of the provider `openai`: OpenAI, OpenRouter, Ollama, vLLM or a compatible \
+             server.";
         OPENAI_MODEL: String = "CLAUDE_MEM_OPENAI_MODEL", Plain(""),
             "OpenAI model", "Model of the provider `openai`, which needs one.";
         MAX_CONCURRENT_AGENTS: usize = "CLAUDE_MEM_MAX_CONCURRENT_AGENTS", count(2, 1..=64),
             "Concurrent requests", "Maximum number of requests to the provider at the same time.";
         REQUEST_TIMEOUT: u64 = "CLAUDE_MEM_REQUEST_TIMEOUT", count(180, 1..=3600), unit Seconds,
-            "Request timeout", "Time limit of one response of the provider. A request is parked after five timeouts.";
-        DAILY_TOKENS_MAX: u64 = "CLAUDE_MEM_DAILY_TOKENS_MAX", count(2_000_000, 0..=u64::MAX), unit Tokens,
-            "Daily token limit", "Distilling pauses until the next day when a request could exceed this many tokens. 0 means no limit.";
+            "Request timeout",
+            "Time limit of one response of the provider. A request is parked after five timeouts.";
+        DAILY_TOKENS_MAX: u64 = "CLAUDE_MEM_DAILY_TOKENS_MAX",
+            count(2_000_000, 0..=u64::MAX), unit Tokens,
+            "Daily token limit",
+            "Distilling pauses until the next day when a request could exceed this many tokens. 0 \
+             means no limit.";
         DAILY_COST_MAX: f64 = "CLAUDE_MEM_DAILY_COST_MAX", 2.0, unit Dollars,
-            "Daily cost limit", "Distilling pauses until the next day when a request could exceed this cost. 0 means no limit.";
+            "Daily cost limit",
+            "Distilling pauses until the next day when a request could exceed this cost. 0 means \
+             no limit.";
         VERBOSITY: Verbosity = "CLAUDE_MEM_VERBOSITY", Verbosity::Normal,
             "Verbosity", "How much is worth remembering.";
         MODE: String = "CLAUDE_MEM_MODE", Plain("code"),
-            "Mode", "Kind of work that is observed: a built-in mode or a file of this name in `modes/`.";
+            "Mode",
+            "Kind of work that is observed: a built-in mode or a file of this name in `modes/`.";
         LANGUAGE: String = "CLAUDE_MEM_LANGUAGE", Plain(""),
-            "Language", "Language of memories, such as `de`. If empty, the language of the session.";
+            "Language",
+            "Language of memories, such as `de`. If empty, the language of the session.";
     }
     Context {
         CONTEXT_OBSERVATIONS: usize = "CLAUDE_MEM_CONTEXT_OBSERVATIONS", count(50, 0..=1000),
             "Observations", "Maximum number of observations in the context of a new session.";
         CONTEXT_SESSION_COUNT: u32 = "CLAUDE_MEM_CONTEXT_SESSION_COUNT", count(5, 0..=100),
-            "Sessions", "Number of the last sessions whose summaries and open ends are in the context.";
+            "Sessions",
+            "Number of the last sessions whose summaries and open ends are in the context.";
         CONTEXT_FULL_COUNT: usize = "CLAUDE_MEM_CONTEXT_FULL_COUNT", count(10, 0..=100),
-            "Full observations", "Number of the most useful observations that are shown in full, if there is room.";
-        CONTEXT_TOKENS_MAX: usize = "CLAUDE_MEM_CONTEXT_TOKENS_MAX", count(1000, 0..=8000), unit Tokens,
+            "Full observations",
+            "Number of the most useful observations that are shown in full, if there is room.";
+        CONTEXT_TOKENS_MAX: usize = "CLAUDE_MEM_CONTEXT_TOKENS_MAX",
+            count(1000, 0..=8000), unit Tokens,
             "Maximum context size", "Maximum size of the context.";
-        CONTEXT_PROMPT_TOKENS_MAX: usize = "CLAUDE_MEM_CONTEXT_PROMPT_TOKENS_MAX", count(600, 0..=4000), unit Tokens,
-            "Maximum size with a prompt", "Maximum size of the memories that are added to a prompt they concern. 0 adds none.";
-        CONTEXT_FILE_TOKENS_MAX: usize = "CLAUDE_MEM_CONTEXT_FILE_TOKENS_MAX", count(300, 0..=4000), unit Tokens,
-            "Maximum size with a file", "Maximum size of the decisions, rules, notes and traps that are added before a file is first read or written. 0 adds none.";
-        CONTEXT_FAILURE_TOKENS_MAX: usize = "CLAUDE_MEM_CONTEXT_FAILURE_TOKENS_MAX", count(300, 0..=4000), unit Tokens,
-            "Maximum size with a failure", "Maximum size of the memories that are added when a command fails as one did before. 0 adds none.";
+        CONTEXT_PROMPT_TOKENS_MAX: usize = "CLAUDE_MEM_CONTEXT_PROMPT_TOKENS_MAX",
+            count(600, 0..=4000), unit Tokens,
+            "Maximum size with a prompt",
+            "Maximum size of the memories that are added to a prompt they concern. 0 adds none.";
+        CONTEXT_FILE_TOKENS_MAX: usize = "CLAUDE_MEM_CONTEXT_FILE_TOKENS_MAX",
+            count(300, 0..=4000), unit Tokens,
+            "Maximum size with a file",
+            "Maximum size of the decisions, rules, notes and traps that are added before a file \
+             is first read or written. 0 adds none.";
+        CONTEXT_FAILURE_TOKENS_MAX: usize = "CLAUDE_MEM_CONTEXT_FAILURE_TOKENS_MAX",
+            count(300, 0..=4000), unit Tokens,
+            "Maximum size with a failure",
+            "Maximum size of the memories that are added when a command fails as one did before. \
+             0 adds none.";
         CONTEXT_OBSERVATION_TYPES: Vec<String> = "CLAUDE_MEM_CONTEXT_OBSERVATION_TYPES", &[],
             "Observation types", "Include only observations of these types. If empty, all types.";
         CONTEXT_OBSERVATION_CONCEPTS: Vec<String> = "CLAUDE_MEM_CONTEXT_OBSERVATION_CONCEPTS", &[],
-            "Observation concepts", "Include only observations with these concepts. If empty, all concepts.";
+            "Observation concepts",
+            "Include only observations with these concepts. If empty, all concepts.";
         CONTEXT_SHOW_TERMINAL_OUTPUT: bool = "CLAUDE_MEM_CONTEXT_SHOW_TERMINAL_OUTPUT", true,
             "Report in the terminal", "Show in one line what a session was given when it starts.";
     }
     Search {
         SEMANTIC: bool = "CLAUDE_MEM_SEMANTIC", true,
-            "Search by meaning", "Give memories vectors, and find them by meaning as well as by words. Everything happens on this machine, unless there is an embedding endpoint.";
+            "Search by meaning",
+            "Give memories vectors, and find them by meaning as well as by words. Everything \
+             happens on this machine, unless there is an embedding endpoint.";
         EMBEDDING_MODEL: Option<PathBuf> = "CLAUDE_MEM_EMBEDDING_MODEL", (),
-            "Embedding model", "File of another embedding model, or the name of a model of the embedding endpoint. If empty, the built-in one.";
+            "Embedding model",
+            "File of another embedding model, or the name of a model of the embedding endpoint. \
+             If empty, the built-in one.";
         EMBEDDING_BASE_URL: String = "CLAUDE_MEM_EMBEDDING_BASE_URL", Plain(""),
-            "Embedding endpoint", "Base URL of an OpenAI-compatible server such as Ollama, vLLM or OpenAI, which gets the texts of all memories, prompts and queries, and makes their vectors. If empty, they stay on this machine.";
+            "Embedding endpoint",
+            "Base URL of an OpenAI-compatible server such as Ollama, vLLM or OpenAI, which gets \
+             the texts of all memories, prompts and queries, and makes their vectors. If empty, \
+             they stay on this machine.";
         EMBEDDING_API_KEY: String = "CLAUDE_MEM_EMBEDDING_API_KEY", Secret("EMBEDDING_API_KEY"),
             "Embedding API key", "API key of the embedding endpoint. Local servers need none.";
     }
     Sync {
         SHIP_TO: String = "CLAUDE_MEM_SHIP_TO", Plain(""),
-            "Backup destination", "Where the log is copied: a directory, `s3://BUCKET/PREFIX`, `gs://…` or `az://…`. If empty, only the local backup.";
+            "Backup destination",
+            "Where the log is copied: a directory, `s3://BUCKET/PREFIX`, `gs://…` or `az://…`. If \
+             empty, only the local backup.";
         SHIP_NAME: String = "CLAUDE_MEM_SHIP_NAME", Plain(""),
             "Host name", "Name of this machine in the destination. If empty, its host name.";
         PULL: bool = "CLAUDE_MEM_PULL", true,
@@ -129,25 +171,38 @@ settings! {
         SHIP_COMPRESS: bool = "CLAUDE_MEM_SHIP_COMPRESS", true,
             "Compress", "Compress what is uploaded.";
         SHIP_ENDPOINT: String = "CLAUDE_MEM_SHIP_ENDPOINT", Plain(""),
-            "S3 endpoint", "URL of an S3-compatible server such as MinIO, Garage or R2. If empty, AWS.";
+            "S3 endpoint",
+            "URL of an S3-compatible server such as MinIO, Garage or R2. If empty, AWS.";
         SHIP_REGION: String = "CLAUDE_MEM_SHIP_REGION", Plain(""),
             "S3 region", "Region of the bucket. If empty, `AWS_REGION`.";
         SHIP_ACCESS_KEY_ID: String = "CLAUDE_MEM_SHIP_ACCESS_KEY_ID", Secret("AWS_ACCESS_KEY_ID"),
-            "Access key ID", "Access key ID for the bucket. If empty, the usual AWS variables and files.";
-        SHIP_SECRET_ACCESS_KEY: String = "CLAUDE_MEM_SHIP_SECRET_ACCESS_KEY", Secret("AWS_SECRET_ACCESS_KEY"),
-            "Secret access key", "Secret access key for the bucket. If empty, the usual AWS variables and files.";
+            "Access key ID",
+            "Access key ID for the bucket. If empty, the usual AWS variables and files.";
+        SHIP_SECRET_ACCESS_KEY: String = "CLAUDE_MEM_SHIP_SECRET_ACCESS_KEY",
+            Secret("AWS_SECRET_ACCESS_KEY"),
+            "Secret access key",
+            "Secret access key for the bucket. If empty, the usual AWS variables and files.";
         SHIP_GOOGLE_CREDENTIALS: Option<PathBuf> = "CLAUDE_MEM_SHIP_GOOGLE_CREDENTIALS", (),
-            "Google credentials file", "Credentials file for `gs://…`. If empty, the usual Google variables and files.";
+            "Google credentials file",
+            "Credentials file for `gs://…`. If empty, the usual Google variables and files.";
         BACKUP_MB: u64 = "CLAUDE_MEM_BACKUP_MB", count(512, 0..=1 << 20), unit Megabytes,
-            "Local backup size", "While there is no destination, the newest segments of the log are copied to `backups/log`, up to this size. 0 means no local backup.";
+            "Local backup size",
+            "While there is no destination, the newest segments of the log are copied to \
+             `backups/log`, up to this size. 0 means no local backup.";
     }
     Retention {
         COMPACT_MB: u64 = "CLAUDE_MEM_COMPACT_MB", count(64, 0..=1 << 20), unit Megabytes,
-            "Compaction threshold", "The worker compacts the log when this much of it has never been compacted. 0 means never.";
+            "Compaction threshold",
+            "The worker compacts the log when this much of it has never been compacted. 0 means \
+             never.";
         RETENTION_DAYS: u64 = "CLAUDE_MEM_RETENTION_DAYS", count(0, 0..=36_500), unit Days,
-            "Retention period", "Tool inputs and outputs older than this are replaced by digests once they are backed up. Memories stay. 0 means never.";
+            "Retention period",
+            "Tool inputs and outputs older than this are replaced by digests once they are backed \
+             up. Memories stay. 0 means never.";
         RETENTION_MB: u64 = "CLAUDE_MEM_RETENTION_MB", count(0, 0..=1 << 30), unit Megabytes,
-            "Retention size", "The oldest tool inputs and outputs are replaced by digests when the log is larger than this. 0 means no limit.";
+            "Retention size",
+            "The oldest tool inputs and outputs are replaced by digests when the log is larger \
+             than this. 0 means no limit.";
         RETENTION_UNSHIPPED: bool = "CLAUDE_MEM_RETENTION_UNSHIPPED", false,
             "Without backup", "Apply retention also to events that are not backed up.";
     }
@@ -155,15 +210,21 @@ settings! {
         WORKER_AUTOSTART: bool = "CLAUDE_MEM_WORKER_AUTOSTART", true,
             "Start automatically", "Hooks start the worker, which distills in the background.";
         WORKER_HOST: IpAddr = "CLAUDE_MEM_WORKER_HOST", IpAddr::V4(Ipv4Addr::LOCALHOST),
-            "Listen address", "IP address the worker listens on. One that other machines can reach needs `CLAUDE_MEM_WORKER_REMOTE`.";
+            "Listen address",
+            "IP address the worker listens on. One that other machines can reach needs \
+             `CLAUDE_MEM_WORKER_REMOTE`.";
         WORKER_PORT: u16 = "CLAUDE_MEM_WORKER_PORT", count(37777, 0..=u16::MAX),
             "Port", "Port the worker listens on. If it is taken, or 0, any free port.";
         WORKER_REMOTE: bool = "CLAUDE_MEM_WORKER_REMOTE", false,
-            "Remote access", "Allow an address that other machines can reach. Traffic is not encrypted.";
+            "Remote access",
+            "Allow an address that other machines can reach. Traffic is not encrypted.";
         LOG: String = "CLAUDE_MEM_LOG", Plain("info"),
-            "Log levels", "Levels in the log of the worker: error, warn, info, debug or trace; also by crate, such as `info,claude_mem_sync=debug`.";
+            "Log levels",
+            "Levels in the log of the worker: error, warn, info, debug or trace; also by crate, \
+             such as `info,claude_mem_sync=debug`.";
         DELETE_TIMEOUT: u64 = "CLAUDE_MEM_DELETE_TIMEOUT", count(5, 0..=600), unit Seconds,
-            "Delete timeout", "How long `DELETE /sessions/ID` waits for a cancelled request to end.";
+            "Delete timeout",
+            "How long `DELETE /sessions/ID` waits for a cancelled request to end.";
         WORKER_IDLE: u64 = "CLAUDE_MEM_WORKER_IDLE", count(1800, 0..=31_536_000), unit Seconds,
             "Idle timeout", "The worker stops after this long without work. 0 means never.";
     }
@@ -185,7 +246,7 @@ mod tests {
     use crate::settings::Kind;
 
     #[test]
-    fn every_default_survives_being_written_and_read() {
+    fn every_default_round_trips() {
         let mut names = HashSet::new();
         for setting in ALL {
             let name = setting.name();
@@ -260,7 +321,9 @@ mod tests {
             fs::write(&file, format!("{before}{BEGIN}{}{END}{after}", page())).unwrap();
             return;
         }
-        let hint = "docs/settings.md is out of date: run `UPDATE=1 cargo nextest run -E 'test(settings_page)'`";
+        let hint = "\
+            docs/settings.md is out of date: run `UPDATE=1 cargo nextest run -E \
+            'test(settings_page)'`";
         assert!(listed == page(), "{hint}");
     }
 

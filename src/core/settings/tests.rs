@@ -54,7 +54,7 @@ fn numbers_booleans_lists_a_mark_and_the_old_nesting_are_understood() {
 }
 
 #[test]
-fn a_value_nobody_can_use_gives_way_to_the_next() {
+fn an_invalid_value_is_replaced_by_the_next_source() {
     let settings =
         case(r#"{"CLAUDE_MEM_SYNC": "always"}"#, &[("CLAUDE_MEM_SYNC", "sometimes")]).load();
     assert_eq!(settings.find(&SYNC), ("always".into(), Source::File));
@@ -94,7 +94,7 @@ fn an_unusable_file_is_replaced_by_the_last_one_that_could_be_read() {
 }
 
 #[test]
-fn a_privacy_setting_that_cannot_be_understood_takes_its_most_private_value() {
+fn an_invalid_privacy_setting_takes_its_most_private_value() {
     let cases: [(&str, &dyn AnySetting, &str); 10] = [
         ("{\"CLAUDE_MEM_ENABLED\": \"flase\"}", &ENABLED, "false"),
         ("{\"CLAUDE_MEM_ENABLED\": {}}", &ENABLED, "false"),
@@ -141,7 +141,7 @@ fn keeping_a_value_keeps_the_keys_we_do_not_know() {
 }
 
 #[test]
-fn a_value_in_the_old_nesting_can_be_taken_back() {
+fn a_value_in_the_old_nesting_can_be_removed() {
     let case = case(r#"{"env": {"CLAUDE_MEM_MODEL": "a", "other": 1}}"#, &[]);
     assert_eq!(case.load().get(&MODEL), "a");
     keep(&case.paths(), &MODEL, None).unwrap();
@@ -160,7 +160,7 @@ fn a_key_in_the_callers_environment_is_never_ours() {
 }
 
 #[test]
-fn a_key_is_kept_apart_from_the_settings_and_only_its_owner_may_read_it() {
+fn a_key_is_stored_separately_and_only_its_owner_can_read_it() {
     let case = case(r#"{"CLAUDE_MEM_OPENAI_API_KEY": "sk-old"}"#, &[]);
     assert_eq!(case.load().get(&OPENAI_API_KEY), "sk-old");
     keep(&case.paths(), &OPENAI_API_KEY, Some("sk-new")).unwrap();
@@ -173,7 +173,7 @@ fn a_key_is_kept_apart_from_the_settings_and_only_its_owner_may_read_it() {
 }
 
 #[test]
-fn a_number_out_of_range_is_reported_and_the_default_is_in_force() {
+fn a_number_out_of_range_is_reported_and_the_default_is_used() {
     let file = r#"{"CLAUDE_MEM_MAX_CONCURRENT_AGENTS": 65, "CLAUDE_MEM_WORKER_PORT": "65536",
         "CLAUDE_MEM_DAILY_COST_MAX": -1, "CLAUDE_MEM_FIELD_BYTES_MAX": "1023"}"#;
     let settings = case(file, &[]).load();

@@ -38,7 +38,7 @@ impl WorkerLock {
         Ok(None)
     }
 
-    /// Whether the locked file is still in the data directory. If somebody deleted the directory,
+    /// Whether the locked file is still in the data directory. If the directory was deleted,
     /// another worker may run in a new one, and its files are not ours.
     pub fn is_in_place(&self, data: &Path) -> bool {
         self.inode == inode(data)
@@ -49,7 +49,7 @@ fn inode(data: &Path) -> Option<u64> {
     Some(os::inode_and_len(&data.join(FILE)).ok()?.0)
 }
 
-/// Whether a worker runs here: it holds the lock as long as it lives.
+/// Whether a worker runs here: it holds the lock until it ends.
 pub fn is_worker_running(data: &Path) -> bool {
     match File::open(data.join(FILE)) {
         Ok(lock) => matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)),
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_one_at_a_time_and_hooks_see_it() {
+    fn only_one_process_gets_the_lock_and_hooks_see_it() {
         let data = tempfile::tempdir().unwrap();
         let first = WorkerLock::take(data.path()).unwrap();
         assert!(first.is_some() && is_worker_running(data.path()));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_is_known_by_the_lock_it_holds() {
+    fn a_worker_is_recognized_by_its_lock() {
         let data = tempfile::tempdir().unwrap();
         assert!(!is_worker_running(data.path()));
         let lock = File::create(data.path().join("worker.lock")).unwrap();

@@ -49,7 +49,7 @@ fn is_due(attempts: &Path) -> bool {
     let Ok(found) = fs::metadata(attempts) else { return true };
     let doublings = found.len().saturating_sub(1).min(DOUBLINGS_MAX.into()) as u32;
     let since = found.modified().ok().and_then(|at| SystemTime::now().duration_since(at).ok());
-    // A file from the future means that the clock was wrong.
+    // A modification time in the future means that the clock was wrong.
     since.is_none_or(|since| since >= PAUSE_MIN * 2_u32.pow(doublings))
 }
 
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_attempt_in_vain_doubles_the_pause() {
+    fn each_failed_attempt_doubles_the_pause() {
         let data = tempfile::tempdir().unwrap();
         let attempts = data.path().join(ATTEMPTS);
         assert!(is_due(&attempts));

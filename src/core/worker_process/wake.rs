@@ -1,7 +1,7 @@
 //! Wakes the worker after an append, without waiting.
 //!
 //! The result also shows whether a worker runs, so that a hook needs no other check. The datagram
-//! is the sender's version: a worker older than that exits for a newer one.
+//! contains the sender's version: an older worker exits, so that a newer one can start.
 
 use std::{io, path::Path};
 

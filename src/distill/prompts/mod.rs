@@ -159,7 +159,7 @@ impl Prompts {
         &self.version
     }
 
-    /// All texts as JSON, recorded with a reprocessing. `instructions` is included only if the user
+    /// All texts as JSON, recorded with a reprocessing. Includes `instructions` only if the user
     /// gave some, before substitution, so that they can be adopted later.
     pub fn texts(&self) -> String {
         let Self { instructions, system, earlier, observation, summary, .. } = self;
@@ -203,7 +203,11 @@ fn system(init: &str, mode: &Mode, options: &PromptOptions<'_>) -> String {
     let language = mode.language.as_deref().filter(|_| options.language.is_empty());
     let language = language.unwrap_or(options.language);
     if !language.is_empty() {
-        text.push_str("\nWrite all texts in this language: {{language}}. Tags, types, concepts, names and code stay as they are.");
+        text.push_str(
+            "\n\
+            Write all texts in this language: {{language}}. Tags, types, concepts, names and code \
+            stay as they are.",
+        );
     }
     filled(
         &text,
@@ -320,8 +324,8 @@ mod tests {
     }
 
     #[test]
-    // Every byte is paid for with every request: keep it short.
-    fn the_instructions_are_these() {
+    // Every byte is paid for with every request: keep the text short.
+    fn the_built_in_instructions_match_the_fixture() {
         let prompts = built_in(&PromptOptions::default());
         let expected = include_str!("../../../tests/fixtures/prompts/code.txt");
         assert_eq!(prompts.system, expected.trim_end(), "\n{}", prompts.system);
@@ -329,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_choice_has_the_same_version_and_any_other_another() {
+    fn the_version_depends_on_every_option() {
         let data = tempfile::tempdir().unwrap();
         let own = data.path().join("own.txt");
         fs::write(&own, "Watch {{observed}}.").unwrap();
@@ -420,8 +424,8 @@ mod tests {
         let unfinished = prompts.prompt(&turn, &Limits::default());
         assert_eq!(
             unfinished.data,
-            "Already remembered from this session. Build on it; do not record it again, but correct \
-             what turned out wrong:\n\
+            "Already remembered from this session. Build on it; do not record it again, but \
+             correct what turned out wrong:\n\
              - fixed &lt;cart>\n<session project=\"\" cwd=\"\">\n</session>"
         );
         assert!(
@@ -432,9 +436,8 @@ mod tests {
         assert_eq!(over.system, unfinished.system);
     }
 
-    /// The example in the instructions can itself be parsed.
     #[test]
-    fn the_format_shown_is_the_format_read() {
+    fn the_example_in_the_instructions_can_be_parsed() {
         let reply = claude_mem_projections::xml::read_reply(FORMAT, &Mode::code().kinds());
         let observation = &reply.observations[0];
         assert!(observation.title.is_some() && observation.subtitle.is_some());

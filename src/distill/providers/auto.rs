@@ -1,9 +1,9 @@
-//! `auto`: the best provider that works.
+//! `auto`: selects the best provider that works.
 //!
-//! Only a request shows whether a provider works. So the first configured one gets the request; if
-//! its login or its account fails, the failure is recorded and the next one is used, down to the
-//! built-in rules. The recorded failure also determines when the better provider is tried again, in
-//! every process.
+//! Only a request shows whether a provider works. The first configured provider gets the request.
+//! If its login or account fails, the failure is recorded and the next provider is used; the
+//! built-in rules are the last. In every process, the recorded failure also determines when the
+//! better provider is tried again.
 
 use std::{fs, path::Path, time::UNIX_EPOCH};
 
@@ -104,8 +104,8 @@ pub fn fix(provider: &str, class: &str) -> &'static str {
              CLAUDE_MEM_PROVIDER NAME`"
         }
         (_, "invalid") => {
-            "check the model and the path in `claude-mem settings`, or choose another provider with \
-             `claude-mem settings set CLAUDE_MEM_PROVIDER NAME`"
+            "check the model and the path in `claude-mem settings`, or choose another provider \
+             with `claude-mem settings set CLAUDE_MEM_PROVIDER NAME`"
         }
         _ => "choose another provider with `claude-mem settings set CLAUDE_MEM_PROVIDER NAME`",
     }

@@ -44,7 +44,7 @@ impl Cancel {
         work: impl FnOnce() -> T,
     ) -> T {
         *self.interrupt() = Some(Box::new(interrupt));
-        // It may have been cancelled before there was anything to interrupt.
+        // The cancellation may have come before `interrupt` was stored.
         if self.is_cancelled() {
             self.cancel();
         }

@@ -1,8 +1,7 @@
-//! Providers: they respond to requests. This module defines what a request and a response contain.
+//! Providers respond to requests. This module defines requests and responses.
 //!
-//! A provider only carries text: one request in, one response or one refusal out. When to send,
-//! whether to retry and how to interpret a response is decided elsewhere, by [`policy`] and by the
-//! caller.
+//! A provider only transports text: one request in, one response or refusal out. [`policy`] and the
+//! caller decide when to send, whether to retry and how to parse a response.
 
 mod anthropic;
 pub mod auto;
@@ -29,8 +28,8 @@ use claude_mem_core::{
     settings::{ProviderName, Settings, table},
 };
 
-/// Longest response read. A large request gets about 30 KB; a longer response is a mistake or an
-/// attack, and should fill neither memory nor the log.
+/// Maximum size of a response. The response to a large request has about 30 KB; a longer one is a
+/// mistake or an attack, and must not fill the memory or the log.
 pub const REPLY_BYTES_MAX: usize = 2 << 20;
 
 /// Longest accepted `retry-after`.
@@ -39,8 +38,7 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Highest accepted count of tokens, or of millionths of a dollar, of one request.
 const COUNT_MAX: u64 = 1 << 40;
 
-/// Carries requests. Many threads may send at once; a provider with limited concurrency blocks
-/// them.
+/// Sends requests, from many threads at once. A provider with limited concurrency blocks them.
 pub trait Provider: Send + Sync {
     /// Sends one request and waits for the response, within the request's time limit. Never
     /// retries.
@@ -49,7 +47,7 @@ pub trait Provider: Send + Sync {
 
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// The session of the events. Two of them never share an agent session.
+    /// The session of the events. Different sessions never share an agent session.
     pub content_session: String,
     /// The constant part: the same bytes in every request of a session, so that it can be cached.
     pub system: String,
@@ -115,7 +113,7 @@ impl Default for Limits {
 pub struct Response {
     /// Never empty.
     pub text: String,
-    /// Cut off by the token limit. The text was paid for and is worth parsing.
+    /// Truncated by the token limit. The text was paid for and is worth parsing.
     pub is_cut: bool,
     /// The agent's own id of its conversation, if it keeps one.
     pub memory_session_id: Option<String>,
@@ -134,7 +132,7 @@ pub struct Spent {
     pub tokens_cached: u64,
     /// Output tokens.
     pub tokens_out: u64,
-    /// Millionths of a dollar; `None` if neither the provider nor our price list knows.
+    /// Millionths of a dollar; `None` if neither the provider nor our price list has a price.
     pub cost_micros: Option<u64>,
 }
 
@@ -197,7 +195,7 @@ pub struct Refusal {
     pub reply: String,
 }
 
-/// The scope of a failure: what fails again if nothing changes.
+/// The scope of a failure: which requests fail until something changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Concern {
     /// This request; others may succeed.
@@ -315,7 +313,7 @@ mod tests {
 
     #[test]
     fn auto_lists_the_configured_providers_in_order() {
-        // No client at this path, wherever else it may be installed.
+        // There is no client at this path, even if one is installed elsewhere.
         let no_client = ("CLAUDE_CODE_PATH", "/nowhere/claude");
         let anthropic = ("CLAUDE_MEM_ANTHROPIC_API_KEY", "sk-1");
         let openai = ("CLAUDE_MEM_OPENAI_API_KEY", "sk-2");

@@ -59,7 +59,7 @@ impl Provider for OpenAi {
 }
 
 impl OpenAi {
-    /// OpenAI's newer models reject `max_tokens`; no one else accepts the new name.
+    /// Newer OpenAI models reject `max_tokens`; other endpoints do not accept the new name.
     fn body(&self, request: &Request) -> Value {
         let is_own = self.url.starts_with("https://api.openai.com/");
         let limit = if is_own { "max_completion_tokens" } else { "max_tokens" };
@@ -78,7 +78,7 @@ impl OpenAi {
     }
 }
 
-/// Most send a string, some send parts.
+/// Most endpoints send a string, some send parts.
 fn text(content: &Value) -> String {
     if let Some(text) = content.as_str() {
         return text.to_owned();

@@ -1,7 +1,7 @@
 //! Retries after failures: back-off, circuit breaker and daily caps.
 //!
-//! Pure: the time comes in, a decision comes out, and the same seed gives the same pauses. Events
-//! of a failed request stay pending in the log.
+//! Pure: the time in, a decision out; the same seed gives the same pauses. Events of a failed
+//! request stay pending in the log.
 
 use std::time::Duration;
 
@@ -155,7 +155,7 @@ impl Circuit {
         (now < self.not_before).then_some(Pause { class, message, until: self.not_before })
     }
 
-    /// Doubles each time; a random half of it spreads concurrent retries.
+    /// Doubles with each failure. A random half of it spreads concurrent retries.
     fn backoff(&self) -> Duration {
         let doublings = self.failures.saturating_sub(1).min(32);
         let whole = self.policy.pause_min.saturating_mul(1 << doublings.min(31));
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn either_cap_ends_the_day_and_zero_disables_it() {
+    fn either_cap_stops_requests_and_zero_disables_it() {
         let spent = |tokens_in, tokens_out, cost_micros| Spent {
             tokens_in,
             tokens_cached: 0,

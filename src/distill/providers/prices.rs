@@ -16,7 +16,7 @@ const fn price(family: &'static str, input: u64, cached: u64, output: u64) -> Pr
     Price { family, input, cached, output }
 }
 
-/// The longest family that prefixes a model's name applies.
+/// The longest family that is a prefix of the model name applies.
 const PRICES: &[Price] = &[
     price("claude-3-haiku", 250_000, 30_000, 1_250_000),
     price("claude-3-5-haiku", 800_000, 80_000, 4_000_000),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn cached_tokens_are_cheaper_and_stored_ones_dearer() {
+    fn cached_tokens_cost_less_and_stored_ones_more() {
         let cost = |spent, stored| cost_micros("claude-haiku-4-5-20251001", &spent, stored);
         assert_eq!(cost(spent(1_000_000, 0, 0), 0), Some(1_000_000));
         assert_eq!(cost(spent(1_000_000, 1_000_000, 0), 0), Some(100_000));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_belongs_to_the_longest_family_it_begins_with() {
+    fn the_longest_family_prefix_determines_the_price() {
         let family = |model| find(model).map(|price| price.family);
         assert_eq!(family("anthropic/claude-haiku-4.5"), Some("claude-haiku-4-5"));
         assert_eq!(family("gpt-4.1-mini-2025-04-14"), Some("gpt-4-1-mini"));

@@ -165,7 +165,7 @@ impl<'a> Conversation<'a> {
             (None, None) if never_ran(&error) => Some("refused by the client"),
             (reason, _) => reason,
         };
-        // The user's words count, whatever the tool is.
+        // The user's reason is recorded even if the tool is excluded.
         if let Some(refusal) = &refusal
             && (reason == Some("rejected or denied") || matches!(refusal, Refusal::Words(_)))
         {

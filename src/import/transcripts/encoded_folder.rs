@@ -1,6 +1,6 @@
-//! Finds the folder behind an encoded directory name, in which every character but letters and
-//! digits became a hyphen. The name alone does not show which hyphen was a separator; the existing
-//! folders mostly do.
+//! Finds the folder behind an encoded directory name, in which every character except letters and
+//! digits was replaced by a hyphen. The name alone does not show which hyphen was a separator; the
+//! existing folders usually do.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use std::{
 
 use claude_mem_core::os::canonicalize;
 
-/// A name with many hyphens can mean many folders. The search stops at this number.
+/// A name with many hyphens can match many folders. The search stops at this number.
 const LOOKED_INTO_MAX: usize = 500;
 
 /// The folder below `root` that has this encoded path; `None` if there is none, or if there are
@@ -23,7 +23,7 @@ pub(super) fn find(root: &Path, encoded: &str) -> Option<PathBuf> {
         if looked_into > LOOKED_INTO_MAX {
             return None;
         }
-        // An unreadable folder is not one of the user's.
+        // An unreadable folder does not belong to the user.
         let Ok(entries) = fs::read_dir(&dir) else { continue };
         for entry in entries.flatten() {
             let name = encode(&entry.file_name().to_string_lossy());

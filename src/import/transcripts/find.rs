@@ -13,7 +13,7 @@ use claude_mem_capture::transcript_rows::Row;
 
 /// The session id and folder must be in the first bytes of a file.
 pub(super) const BEGIN_BYTES_MAX: u64 = 4 << 20;
-/// Projects, sessions, subagents: three levels, and one to spare.
+/// Projects, sessions, subagents: three levels, and one in reserve.
 const DEPTH_MAX: usize = 4;
 
 /// The record of one session.
@@ -29,7 +29,7 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    /// The fields that a hook at its start would have had.
+    /// The fields that the start hook would have recorded.
     pub(super) fn start_event(&self) -> Event {
         let path = self.files.first().map(|file| file.to_string_lossy().into_owned());
         let started = SessionStarted {

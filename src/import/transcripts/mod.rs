@@ -35,7 +35,7 @@ use claude_mem_core::{
 pub(super) use find::begin_of;
 pub use find::transcript_files;
 
-/// The clocks of hooks and of the record's rows are read at different moments of the same call.
+/// Hooks and transcript rows read the clock at different times of the same call.
 const MARGIN_US: u64 = 1_000_000;
 
 /// Imports one transcript of Claude Code, or all below a directory, the earliest session first.
@@ -63,7 +63,7 @@ trait PastSession {
     fn id(&self) -> &str;
     /// The folder in which it began; empty if unknown.
     fn cwd(&self) -> &str;
-    /// The fields that a hook at its start would have had.
+    /// The fields that the start hook would have recorded.
     fn started(&self) -> Event;
     fn walk(&self, habits: &CaptureRules, on: &mut OnItem<'_>) -> Result<(), Failure>;
 }
@@ -222,7 +222,7 @@ impl PastSession for Recorded {
 struct KnownEvents {
     /// Whether there is any event.
     is_known: bool,
-    /// The time from which hooks recorded it, or another memory imported it.
+    /// The time from which hooks recorded it, or from which another memory imported it.
     hooks_from_us: u64,
 }
 
@@ -243,7 +243,7 @@ fn recorded_before(
     session.walk(habits, &mut |walked| {
         if let SessionItem::Found(found) = walked {
             ours.insert(found.id);
-            // A record that went on since has an answer in its place.
+            // If the session continued since, an answer follows the prompt.
             if found.what == "PromptSubmitted" {
                 ours.insert(stop_of_unanswered(found.id));
             }

@@ -142,8 +142,8 @@ fn begin_of(past: &PastSessions, file: &Path) -> Option<Begun> {
     None
 }
 
-/// The session of a file in `folder`, or in a folder of its own name there, and the name of the
-/// directory around `folder`.
+/// The session of a file in `folder`, or in a subfolder with the session's name, and the name of
+/// the directory around `folder`.
 fn named_session(file: &Path, folder: &str) -> Option<(String, String)> {
     let session = file.file_stem()?.to_str()?;
     let is_named = |dir: &&Path, name: &str| dir.file_name().is_some_and(|it| it == name);
@@ -226,7 +226,7 @@ impl PastSession for Records<'_> {
                 ..RowOrigin::default()
             };
             let mut turns = Turns::new(self.past, self.client.name, place, habits);
-            // The end of the session. Its rows come before it, in their order.
+            // The rows get times before the end of the session, in order.
             let is_undated = matches!(self.past.form, PastForm::Undated { .. });
             let mut next_us = file_time_us(&part.place).saturating_sub(UNDATED_US);
             let mut row = |line: &[u8], on: &mut OnItem<'_>| {
@@ -294,7 +294,7 @@ fn each_line(file: &Path, on: &mut OnItem<'_>, each: &mut EachLine<'_>) -> Resul
     }
 }
 
-/// The lines of a journal, each in its newest version, at the place of its first.
+/// The lines of a journal, each in its newest version, at the position of its first version.
 fn newest_rows(file: &Path, on: &mut OnItem<'_>) -> Result<Vec<Vec<u8>>, Failure> {
     let mut rows: Vec<Vec<u8>> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();

@@ -1,5 +1,5 @@
-//! The turn that is being read, for every client: its open calls, whether it is private, and its
-//! remarks. Makes the events that hooks would have recorded.
+//! The current turn while a record is read: its open calls, whether it is private, and its remarks.
+//! Produces the events that hooks would have recorded. Shared by all clients.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -19,7 +19,7 @@ pub(super) struct CaptureRules {
     pub(super) skipped_tools: Vec<String>,
 }
 
-/// An event, or a tool use that becomes none.
+/// An event, or a tool use that produces none.
 pub(super) struct Found<'a> {
     pub(super) what: &'static str,
     pub(super) id: Id,
@@ -42,7 +42,7 @@ pub(super) type OnFound<'a> = dyn FnMut(Found<'_>) -> Result<(), Failure> + 'a;
 pub(super) struct RowOrigin<'a> {
     pub(super) cwd: Cow<'a, str>,
     pub(super) branch: Cow<'a, str>,
-    /// Unless a subagent wrote it, empty.
+    /// Empty unless a subagent wrote the row.
     pub(super) agent_id: Cow<'a, str>,
     pub(super) agent_type: Cow<'a, str>,
 }
@@ -66,13 +66,13 @@ pub(super) struct Turn<'a> {
     /// Calls without a result so far.
     calls: HashMap<String, Call>,
     is_private: bool,
-    /// A turn was private: a later summary of the client may contain it.
+    /// Whether an earlier turn was private: a later summary of the client may contain its text.
     was_private: bool,
     /// The last message of the assistant, if no action followed.
     last_words: Option<LastMessage<'a>>,
     /// Its other remarks.
     remarks: Remarks,
-    /// The last row with a remark, in place of a last message that never came.
+    /// The last row with a remark. Used if there is no last message.
     last_remark: Option<LastMessage<'a>>,
     /// The stop of the last prompt, if no other event follows.
     unanswered: Option<LastMessage<'static>>,
@@ -103,7 +103,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Why a use of this tool is not recorded, whatever its result.
+    /// Why uses of this tool are not recorded; `None` if they are.
     pub(super) fn reason(&self, tool: &str) -> Option<&'static str> {
         if self.is_private {
             return Some("in private turns");
@@ -168,13 +168,13 @@ impl<'a> Turn<'a> {
         self.calls.insert(call_id, call);
     }
 
-    /// Adds a remark. The id is that of the end of the turn if nothing follows.
+    /// Adds a remark. Its id is used for the end of the turn if nothing follows.
     pub(super) fn remark(&mut self, id: Id, place: RowOrigin<'a>, add: impl FnOnce(&mut Remarks)) {
         add(&mut self.remarks);
         self.last_remark = Some(LastMessage { id, text: String::new(), place });
     }
 
-    /// Whether a summary of the client may contain a private turn.
+    /// Whether a summary of the client may contain text of a private turn.
     pub(super) fn was_private(&self) -> bool {
         self.was_private
     }
@@ -224,7 +224,7 @@ impl<'a> Turn<'a> {
         each(Found { what: "ToolUsed", id, branch, outcome })
     }
 
-    /// Ends the record. If no event follows the last prompt, its turn ends here: without a stop it
+    /// Ends the record. If no event follows the last prompt, its turn ends here; without a stop it
     /// would never be distilled.
     pub(super) fn end_of_record(&mut self) {
         if self.last_words.is_none() && self.remarks.is_empty() {
@@ -232,8 +232,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Ends the turn. An interrupted one has no last message, but its remarks count. `open` returns
-    /// the id and the tool of a call without a result.
+    /// Ends the turn. An interrupted turn has no last message, but its remarks are recorded. `open`
+    /// returns the id and the tool of a call without a result.
     pub(super) fn end(
         &mut self,
         open: impl Fn(&str, Call) -> (Id, String),

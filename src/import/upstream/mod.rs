@@ -199,7 +199,7 @@ impl<'a, 's> Import<'a, 's> {
         }
     }
 
-    /// The first prompt of a session, if it has no row of its own.
+    /// The first prompt of a session, if it has no separate row.
     fn first_prompt(
         &mut self,
         row: &UpstreamRow,

@@ -1,4 +1,4 @@
-//! Selects the observations for a session's context: the most to know for the fewest letters.
+//! Selects the observations for a session's context: the highest value per character.
 
 use std::{
     borrow::Cow,
@@ -20,7 +20,7 @@ pub(super) struct ChosenObservation<'a> {
     /// Its line on the page.
     pub(super) line: String,
     line_chars: usize,
-    /// What the line takes from the budget.
+    /// The size of the line in the budget.
     pub(super) line_units: usize,
     score: f64,
     /// The names in its title and files, as indexes.
@@ -29,22 +29,22 @@ pub(super) struct ChosenObservation<'a> {
 
 /// Half-life of the score of a memory or name, in days.
 const HALF_LIFE_DAYS: f64 = 10.0;
-/// What a name adds that the page does not show yet, in relation to age and type.
+/// The value of a name that the page does not show yet, relative to age and type.
 const NAME_SHARE: f64 = 0.3;
-/// Names of one session only are worth less: most never come back.
+/// Names that only one session uses are worth less: most are not used again.
 const NAME_OF_ONE_SESSION: f64 = 0.5;
-/// Share of a name's weight that age does not take.
+/// Share of a name's weight that does not decrease with age.
 const NAME_MIN: f64 = 0.3;
 /// Number of files of an observation that count as its names.
 const NAMED_FILES_MAX: usize = 3;
-/// Added to the length of a line, so that a few letters less do not outweigh its content.
+/// Added to the length of a line, so that a few characters less do not outweigh its content.
 const LINE_CHARS: f64 = 40.0;
-/// One session, all subagents together, and all automated sessions together get at most
-/// this part of the lines.
+/// Maximum share of the lines for one session, for all subagents, and for all automated sessions
+/// (one eighth).
 const SHARE_MAX: usize = 8;
 const SHARE_LINES_MIN: usize = 4;
 
-/// The observations that are left to choose from.
+/// The remaining candidates.
 #[derive(Debug)]
 pub(super) struct Choice<'a> {
     left: Vec<ChosenObservation<'a>>,
@@ -52,11 +52,11 @@ pub(super) struct Choice<'a> {
     weights: Vec<f64>,
     share_max: usize,
     taken: HashMap<Source, usize>,
-    /// Of the observations that were chosen.
+    /// Statements of the selected observations.
     statements: HashSet<Statement>,
 }
 
-/// The types of observations that may not fill the page.
+/// Sources of observations that may not fill the page.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Source {
     Session(Option<i64>),
@@ -103,9 +103,9 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Removes and returns the one with the highest value per letter whose line is short enough.
-    /// One that repeats an earlier choice is dropped: comparing only what would be shown is cheaper
-    /// than comparing all candidates.
+    /// Removes and returns the candidate with the highest value per character whose line is short
+    /// enough. A candidate that repeats an earlier choice is dropped: comparing only selected lines
+    /// is cheaper than comparing all candidates.
     pub(super) fn take_best(&mut self, units_max: usize) -> Option<ChosenObservation<'a>> {
         loop {
             let best = self.remove_best(units_max)?;
@@ -131,7 +131,7 @@ impl<'a> Choice<'a> {
             let (value, id) = (value(one), one.memory.id);
             let is_better =
                 best.is_none_or(|best| value.total_cmp(&best.0).then(id.cmp(&best.1)).is_gt());
-            // Only few get here.
+            // Few candidates reach this check.
             if is_better && is_open(one) {
                 best = Some((value, id, at));
             }
@@ -139,7 +139,7 @@ impl<'a> Choice<'a> {
         Some(self.left.swap_remove(best?.2))
     }
 
-    /// Notes that the page shows this one.
+    /// Records that the page shows this observation.
     pub(super) fn show(&mut self, one: &ChosenObservation<'_>) {
         for name in &one.names {
             self.weights[*name] = 0.0;
@@ -158,19 +158,19 @@ fn sources(memory: &ContextObservation) -> impl Iterator<Item = Source> {
     [Some(session), memory.is_of_subagent.then_some(Source::Subagents)].into_iter().flatten()
 }
 
-/// In which sessions a name of a title occurs, and when last. What several sessions name will be
-/// named again.
+/// The sessions that use a name in a title, and the last use. A name used by several sessions is
+/// likely to be used again.
 #[derive(Debug, Default)]
 struct NameIndex {
     places: HashMap<String, usize>,
-    /// Without repetitions; few sessions name the same.
+    /// Without duplicates; few sessions use the same name.
     sessions: Vec<Vec<Option<i64>>>,
     last_us: Vec<u64>,
 }
 
 impl NameIndex {
-    /// Adds the names of a title and returns their indexes, each once. Only names in titles are
-    /// ever shown.
+    /// Adds the names of a title and returns their indexes without duplicates. Only names in titles
+    /// are shown.
     fn add_title(&mut self, memory: &ContextObservation) -> Vec<usize> {
         let mut added = Vec::new();
         for name in title_names(memory) {
@@ -258,7 +258,8 @@ fn state_of_all(memory: &ContextObservation, files: &Files<'_>) -> FileState {
     }
 }
 
-/// What an observation says; `None` without a title. Those that say the same share one line.
+/// The content of an observation, for comparison; `None` without a title. Observations with the
+/// same content share one line.
 pub(super) fn statement(memory: &ContextObservation) -> Option<Statement> {
     Statement::of(&memory.kind, &memory.title, memory.files.iter().map(String::as_str))
 }
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_something_new_comes_before_what_names_the_same_again() {
+    fn new_names_come_before_repeated_ones() {
         let rows = [
             memory(3, "bugfix", "Fixed a fault in cart.rs today", 1),
             memory(2, "bugfix", "Fixed a fault in cart.rs again", 2),
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_title_comes_before_a_long_one_that_says_as_much() {
+    fn a_short_title_comes_before_an_equally_informative_long_one() {
         let long = "Fixed the fault, which was hard to find and took very long, in mail.rs at last";
         let rows = [memory(2, "bugfix", long, 1), memory(1, "bugfix", "Fixed mail.rs", 1)];
         assert_eq!(ids(&rows, 9), [1, 2]);

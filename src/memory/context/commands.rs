@@ -1,22 +1,21 @@
-//! What works here: commands that went well in earlier sessions, and which to use instead of
-//! others.
+//! Commands that succeeded in earlier sessions, and which to use instead of others.
 
 use std::collections::HashSet;
 
 use claude_mem_projections::ContextObservation;
 
-/// Begins a fact that lists commands that went well, each in backticks.
+/// Start of a fact that lists commands that succeeded, each in backticks.
 pub const WORKS_HERE: &str = "Works here: ";
-/// Begins the title of an observation on a command that failed and another one that worked.
+/// Start of the title of an observation about a failed command and its replacement.
 pub(super) const USE_INSTEAD: &str = "Use `";
 
-/// Longer commands are too special to be used again.
+/// Longer commands are too specific to be used again.
 const COMMAND_CHARS_MAX: usize = 90;
 /// Sessions beyond this number do not make a command more useful.
 const SESSIONS_MAX: usize = 5;
 
-/// The commands of the facts, those of most sessions first, then the latest. Of commands that
-/// differ only in their options, the first.
+/// The commands of the facts: those used in most sessions first, then the latest. Of commands that
+/// differ only in their options, the first is kept.
 pub(super) fn that_work(observations: &[ContextObservation], count: usize) -> Vec<String> {
     let mut found: Vec<(&str, HashSet<Option<i64>>)> = Vec::new();
     for memory in observations {
@@ -65,8 +64,8 @@ fn is_variable(word: &str) -> bool {
     !name.is_empty() && name.chars().all(|letter| letter.is_ascii_uppercase() || letter == '_')
 }
 
-/// Which command to use instead of another, of most sessions first, then the latest. Of several on
-/// the same command, the latest.
+/// Which command to use instead of another: those from most sessions first, then the latest. Of
+/// several about the same command, the latest is kept.
 pub(super) fn to_use_instead(observations: &[ContextObservation]) -> Vec<&ContextObservation> {
     let mut found: Vec<(&str, &ContextObservation, HashSet<Option<i64>>)> = Vec::new();
     for memory in observations {

@@ -43,7 +43,7 @@ fn command(tool: &ToolUsed) -> Option<String> {
     Some(input.get("command")?.as_str()?.to_owned())
 }
 
-/// The first line that names an error, else the first one that is not only the exit code.
+/// The first line that names an error, or else the first one that is not only the exit code.
 fn error_line(error: &str) -> String {
     let lines = || error.lines().map(str::trim).filter(|line| !line.is_empty());
     let names_error = |line: &&str| {

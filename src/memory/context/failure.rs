@@ -1,5 +1,5 @@
-//! The memories that are added to the error of a command: what was done when it failed like that
-//! before.
+//! Memories that are added to the error of a command: how earlier failures of the same kind were
+//! resolved.
 
 use claude_mem_core::settings::{Settings, table::CONTEXT_FAILURE_TOKENS_MAX};
 use claude_mem_projections::{
@@ -16,8 +16,7 @@ const HEADING: &str = "Notes from earlier sessions about failures like this one.
 
 /// The memories about failures like this one; `None` if there are none.
 ///
-/// The same failure has the same memories each time. So a command that is tried again brings no
-/// others.
+/// The same failure always has the same memories, so a repeated command adds no others.
 pub fn for_failure(
     store: &Store,
     settings: &Settings,

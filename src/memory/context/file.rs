@@ -1,4 +1,4 @@
-//! The memories that are added before a file is read or written: decisions, rules, notes and traps.
+//! Memories that are added before a file is read or written: decisions, rules, notes and traps.
 
 use std::path::{Path, PathBuf};
 
@@ -12,9 +12,9 @@ use super::added::{AddedContext, Recipient};
 
 /// Maximum number of memories for one file.
 const MEMORIES_MAX: usize = 3;
-/// The latest ones among which to choose.
+/// Number of the latest candidates.
 const LOOKED_AT_MAX: usize = 30;
-/// A memory with more files is about none of them, unless its text names the file.
+/// A memory about more files is not specific to any of them, unless its text names the file.
 const FILES_MAX: usize = 2;
 
 /// A file that is about to be read or written.
@@ -22,7 +22,7 @@ const FILES_MAX: usize = 2;
 pub struct FileOfProject<'a> {
     /// As the client names it.
     pub path: &'a str,
-    /// The folder that the path is relative to, if it is.
+    /// The folder that a relative path refers to.
     pub cwd: &'a str,
     /// The folder of the project.
     pub root: &'a str,
@@ -30,7 +30,7 @@ pub struct FileOfProject<'a> {
 
 /// The memories about a file; `None` if there are none.
 ///
-/// A file has the same memories each time. So a session is given them once, and no others later.
+/// A file always has the same memories, so a session receives them once and no others later.
 pub fn for_file(
     store: &Store,
     settings: &Settings,
@@ -97,7 +97,7 @@ fn is_named(row: &ListRow, file: &str) -> bool {
     texts.into_iter().any(|text| text.contains(file))
 }
 
-/// The path without links, if it leads into the project from outside of it. The file need not
+/// The path with links resolved, if it leads into the project from outside. The file need not
 /// exist.
 fn real_path(file: &FileOfProject<'_>) -> Option<PathBuf> {
     let path = Path::new(file.cwd).join(file.path);

@@ -17,12 +17,12 @@ const TITLE: &str = "Known";
 const FULL_CHARS_MAX: usize = 420;
 /// Length of the files listed after a title, in characters.
 const FILES_CHARS_MAX: usize = 60;
-/// What a line and a day take beyond their texts.
+/// Size of a line and a day heading without their texts.
 const LINE_FRAME_UNITS: usize = 6;
-/// With less left, no title fits.
+/// If less space is left, no title fits.
 const LINE_UNITS_MIN: usize = 40;
 
-/// The most useful observations, by day, as far as they fit; some of them in full if there is room.
+/// The most useful observations that fit, by day; some of them in full if there is space.
 pub(super) fn add(
     sheet: &mut Sheet,
     layout: &Layout<'_>,
@@ -83,7 +83,7 @@ pub(super) fn add(
     sheet.push(TITLE, entries);
 }
 
-/// The narrative and the facts that it does not contain.
+/// The narrative, and the facts that it does not contain.
 fn whole(memory: &ContextObservation) -> String {
     let mut text = memory.narrative.clone();
     for fact in &memory.facts {
@@ -94,14 +94,14 @@ fn whole(memory: &ContextObservation) -> String {
     text
 }
 
-/// A day, with the year if it is not this one.
+/// A date, with the year if it is not the current one.
 fn date(at_us: u64, this_year: i16, zone: &TimeZone) -> String {
     let at = moment(at_us, zone);
     at.strftime(if at.year() == this_year { "%b %-d" } else { "%b %-d, %Y" }).to_string()
 }
 
-/// A title with its files in brackets, unless it names one. Only the types `decision` and
-/// `security_alert` are named.
+/// A title with its files in brackets, unless it names one. Of the types, only `decision` and
+/// `security_alert` are shown.
 fn line(memory: &ContextObservation, state: FileState) -> String {
     let ContextObservation { id, kind, title, files, .. } = memory;
     let title = match title.as_str() {
@@ -127,7 +127,7 @@ fn line(memory: &ContextObservation, state: FileState) -> String {
     format!("#{id} {kind}{title}{marks}")
 }
 
-/// The first files inside the project, as many as are short enough.
+/// The first files inside the project that fit.
 fn named_files(files: &[String]) -> Vec<String> {
     let is_inside = |file: &&String| !file.starts_with(['/', '~', '\\']) && !file.contains(':');
     let inside: Vec<&String> = files.iter().filter(is_inside).collect();

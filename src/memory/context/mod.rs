@@ -56,19 +56,18 @@ pub struct Request<'a> {
     pub reads_auto_memory: bool,
     /// Token limit; `None` for the setting.
     pub budget: Option<usize>,
-    /// What the client takes.
+    /// The client's size limit.
     pub size_max: ContextMax,
 }
 
-/// When a session gets its context.
+/// The occasion on which a session gets its context.
 #[derive(Debug, Clone, Copy)]
 pub enum ContextMoment<'a> {
     /// At its start: everything.
     Start,
-    /// When it is resumed: only what is new since it was last seen. Holds the client's id of the
-    /// session.
+    /// When it is resumed: only memories since its last event. Contains the client's session id.
     Resumed(&'a str),
-    /// After its history was compacted: where it stands.
+    /// After its history was compacted: its current state.
     Compacted { session: &'a str, log: &'a Log },
 }
 
@@ -87,8 +86,7 @@ pub fn compose(
     let since = match request.moment {
         ContextMoment::Start | ContextMoment::Compacted { .. } => None,
         ContextMoment::Resumed(session) => match store.last_seen_us(session, now_us)? {
-            // A resumed session that we never recorded: it got no context before, and gets none
-            // now.
+            // A resumed session that was never recorded got no context before, and gets none now.
             None => return Ok(None),
             Some(seen_us) => Some((seen_us, session)),
         },

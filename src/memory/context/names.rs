@@ -1,9 +1,8 @@
-//! Names in a text: files, identifiers, addresses, numbers. What a session looks for is mostly one
-//! of them.
+//! Finds names in a text: files, identifiers, URLs, numbers. Sessions mostly search for these.
 
 use std::borrow::Cow;
 
-/// The names in a text, in lower case. A path is named by its last part.
+/// The names in a text, in lower case. A path is represented by its last part.
 pub(super) fn names(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
     text.split(is_between).filter_map(name)
 }
@@ -16,7 +15,7 @@ fn is_between(letter: char) -> bool {
     }
 }
 
-/// The name that a word is: something a person would not write in plain prose.
+/// The name in a word, if it is something that does not occur in plain prose.
 fn name(word: &str) -> Option<Cow<'_, str>> {
     if is_plain(word) {
         return None;
@@ -41,7 +40,7 @@ fn name(word: &str) -> Option<Cow<'_, str>> {
     })
 }
 
-/// Nearly all words: letters, of which at most the first is a capital.
+/// Whether a word has only letters, at most the first a capital. Nearly all words do.
 fn is_plain(word: &str) -> bool {
     word.bytes().skip(1).all(|byte| byte.is_ascii_lowercase())
 }

@@ -19,7 +19,7 @@ use super::{
 };
 use claude_mem_core::clock;
 
-/// Shares of what is left of the budget. Unused parts go to the next section.
+/// Shares of the remaining budget. Unused parts go to the next section.
 const NOTES_SHARE: f64 = 0.3;
 const WIDE_SHARE: f64 = 0.15;
 const RULES_SHARE: f64 = 0.28;
@@ -33,7 +33,7 @@ const COMMANDS_MAX: usize = 4;
 /// Session ids have 36 characters; a prefix is enough to distinguish them.
 const SESSION_ID_CHARS: usize = 13;
 
-/// The page for a new session, or what is new for one that is resumed.
+/// The page for a new session, or the changes for a resumed one.
 pub(super) fn write(layout: &Layout<'_>, material: &ContextMaterial, files: &Files<'_>) -> Page {
     let zone = clock::zone();
     let mut sheet = Sheet::new(layout.tokens_max);
@@ -72,7 +72,7 @@ pub(super) fn write_compacted(
     sheet.finish(layout, material.observations_total, &zone)
 }
 
-/// What the user pinned, notes of the user, then what the user was observed to want.
+/// Pinned observations, notes of the user, then rules observed from the user.
 fn by_the_user(sheet: &mut Sheet, material: &ContextMaterial, zone: &TimeZone) {
     let pinned = material.pinned.iter().map(|memory| note(memory, "", zone));
     sheet.section("Pinned", NOTES_SHARE, pinned);
@@ -81,7 +81,7 @@ fn by_the_user(sheet: &mut Sheet, material: &ContextMaterial, zone: &TimeZone) {
     let mut seen = HashSet::new();
     let is_new = |rule: &&ContextObservation| statement(rule).is_none_or(|text| seen.insert(text));
     let rules = material.rules.iter().filter(is_new);
-    // Latest first, but rules about how to work come before wishes that were fulfilled since.
+    // Latest first, but rules about how to work come before wishes that are already fulfilled.
     let (lasting, other): (Vec<_>, Vec<_>) = rules.partition(|rule| rule.is_pattern);
     sheet.section("Said by the user", RULES_SHARE, lasting.into_iter().chain(other).map(rule));
 }
@@ -91,7 +91,7 @@ fn of_others(sheet: &mut Sheet, notes: &[ContextNote], zone: &TimeZone) {
     sheet.section("Noted by Claude or a program, not by the user", NOTES_SHARE, lines);
 }
 
-/// Notes of other projects that count here as well, each with its author.
+/// Notes of other projects that apply here as well, each with its author.
 fn for_several_projects(sheet: &mut Sheet, notes: &[ContextNote], zone: &TimeZone) {
     let lines = notes.iter().map(|wide| note(&wide.memory, &author(wide), zone));
     sheet.section("For several projects", WIDE_SHARE, lines);
@@ -125,7 +125,7 @@ fn note(memory: &ContextObservation, author: &str, zone: &TimeZone) -> Entry {
     Entry::in_full(memory.id, format!("- #{} ({date}{author}) {text}", memory.id))
 }
 
-/// A rule in the user's words. A title may be the beginning of a sentence that is the first fact.
+/// A rule as the user wrote it. A title may be the start of a sentence that is the first fact.
 fn rule(memory: &ContextObservation) -> Entry {
     let title = memory.title.trim_end_matches('…');
     let whole = memory.facts.first().filter(|fact| fact.starts_with(title));
@@ -134,7 +134,7 @@ fn rule(memory: &ContextObservation) -> Entry {
     if text.ends_with('…') { Entry::of(memory.id, line) } else { Entry::in_full(memory.id, line) }
 }
 
-/// Commands that went well, and which to use instead of others.
+/// Commands that succeeded, and which to use instead of others.
 fn what_works(sheet: &mut Sheet, observations: &[ContextObservation]) {
     let works = commands::that_work(observations, COMMANDS_MAX);
     let works = (!works.is_empty()).then(|| Entry::plain(format!("- {}", works.join(", "))));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_signs_that_are_no_letters_stays_within_the_budget_too() {
+    fn a_page_of_symbols_stays_within_the_budget_too() {
         let observations = (0..400).map(|id| memory(id, &"記憶".repeat(60))).collect();
         let material =
             ContextMaterial { observations, observations_total: 400, ..ContextMaterial::default() };
@@ -274,14 +274,15 @@ mod tests {
         let last = turns::when(&material.sessions[0], &clock::zone(), layout(0).now);
         let day = day(1_772_000_000_000_000, &clock::zone());
         let expected = format!(
-            "## Pinned\n- #8 ({day}) Ask before a release\n\
-             \n## Written down by the user\n- #1 ({day}) Deploy from staging only\n\
-             \n## Said by the user\n- #2 {whole}\n\
-             \n## Works here\n- `make test`\n- #5 Use `gmake`, not `make`: not found\n\
-             \n## Open\n- S2 ({day}) Check invoices\n\
-             \n## The last session, {last}\n- Fix the total → Total is exact\n- commit → Committed\n\
-             \n## Known\n{day}:\n#7 Split the module [p.rs, q.rs, r.rs, s.rs]\n#6 decision: Keep WAL in db.rs\n\
-             #4 Rounded once [a/cart.rs]\n  Works here: `make test`\n"
+            "## Pinned\n- #8 ({day}) Ask before a release\n\n\
+             ## Written down by the user\n- #1 ({day}) Deploy from staging only\n\n\
+             ## Said by the user\n- #2 {whole}\n\n## Works here\n- `make test`\n\
+             - #5 Use `gmake`, not `make`: not found\n\n## Open\n\
+             - S2 ({day}) Check invoices\n\n## The last session, {last}\n\
+             - Fix the total → Total is exact\n- commit → Committed\n\n## Known\n{day}:\n\
+             #7 Split the module [p.rs, q.rs, r.rs, s.rs]\n\
+             #6 decision: Keep WAL in db.rs\n#4 Rounded once [a/cart.rs]\n  \
+             Works here: `make test`\n"
         );
         assert!(shown.starts_with(&expected), "{shown}\nexpected:\n{expected}");
     }

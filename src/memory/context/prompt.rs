@@ -15,25 +15,25 @@ use crate::semantic::with_meaning;
 /// Maximum number of memories for one prompt.
 const MEMORIES_MAX: usize = 5;
 
-/// Maximum number of words of a prompt to embed: a session waits for it.
+/// Maximum number of words of a prompt to embed, because the session waits for it.
 const PROMPT_WORDS_MAX: usize = 20;
 
 const HEADING: &str = "Notes from earlier sessions that may concern this prompt.";
 
-/// The observations that a prompt is about, best first, by words alone: for hooks, which open no
+/// The observations relevant to a prompt, best first, by words alone: for hooks, which open no
 /// model.
 pub fn rank(store: &Store, recall: &Recall<'_>) -> Result<Vec<i64>> {
     store.recall(recall, None)
 }
 
-/// The observations that a prompt is about, best first, by words and meaning: what the worker sends
-/// hooks, and what the command line shows.
+/// The observations relevant to a prompt, best first, by words and meaning: for the worker's
+/// response to hooks, and for the command line.
 pub fn rank_by_meaning(app: &App, store: &Store, recall: &Recall<'_>) -> Result<Vec<i64>> {
     let words_max = PROMPT_WORDS_MAX;
     with_meaning(app, store, recall.prompt, words_max, |meaning| store.recall(recall, meaning)).0
 }
 
-/// The memories that a prompt is about, ranked by `ranking`; `None` if there are none.
+/// The memories relevant to a prompt, ranked by `ranking`; `None` if there are none.
 pub fn for_prompt(
     store: &Store,
     settings: &Settings,

@@ -7,12 +7,12 @@ use jiff::{Timestamp, tz::TimeZone};
 use super::text::{Budget, clipped, harmless, tokens, units};
 use claude_mem_core::safe_text::clean;
 
-/// What the page is for.
+/// The purpose of the page.
 #[derive(Debug)]
 pub(super) struct Layout<'a> {
     pub(super) label: &'a str,
     pub(super) now: Timestamp,
-    /// What follows the name of the project: `memory`, `what is new since`.
+    /// The text after the name of the project: `memory`, `what is new since`.
     pub(super) what: &'a str,
     /// Maximum number of observations.
     pub(super) observations_max: usize,
@@ -35,10 +35,10 @@ pub struct Page {
     pub given: Vec<i64>,
 }
 
-/// For the first and the last lines.
+/// Size of the first and the last lines.
 pub(super) const FRAME_UNITS: usize = 480;
 
-/// A section may take all that is left.
+/// A section can take all of the remaining budget.
 pub(super) const ALL: f64 = 1.0;
 
 const LABEL_CHARS_MAX: usize = 60;
@@ -85,7 +85,7 @@ impl Sheet {
         Self { budget, body: String::new(), shown: Vec::new(), given: Vec::new() }
     }
 
-    /// A share of what is left of the budget, for `section_in` or `push`.
+    /// A share of the remaining budget, for `section_in` or `push`.
     pub(super) fn part(&mut self, share: f64) -> Budget {
         self.budget.share(share)
     }
@@ -98,7 +98,7 @@ impl Sheet {
         self.shown.contains(&id)
     }
 
-    /// Adds a section with as many lines as fit into a share of what is left.
+    /// Adds a section with as many lines as fit into a share of the remaining budget.
     pub(super) fn section(
         &mut self,
         title: &str,
@@ -109,7 +109,7 @@ impl Sheet {
         self.section_in(title, &mut part, entries);
     }
 
-    /// Adds a section with as many lines as fit into a part of the budget, and puts back the rest.
+    /// Adds a section with as many lines as fit into a part of the budget, and returns the rest.
     pub(super) fn section_in(
         &mut self,
         title: &str,
@@ -142,7 +142,7 @@ impl Sheet {
         }
     }
 
-    /// Frames the text as notes of the past, in a tag that is never captured again.
+    /// Wraps the text in a tag that capture ignores, with a note that it describes the past.
     pub(super) fn finish(self, layout: &Layout<'_>, total: u64, zone: &TimeZone) -> Page {
         let label = harmless(&clipped(layout.label, LABEL_CHARS_MAX));
         let date = layout.now.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M");
@@ -156,7 +156,7 @@ impl Sheet {
             format!("\n{shown} of {total} memories, about {tokens} tokens.\n</claude-mem-context>")
         };
         let body = self.body;
-        // The text contains its own size; three rounds are enough for the digits to settle.
+        // The text contains its own size; after three rounds the digits are stable.
         let mut text = format!("{head}{body}{}", foot(layout.tokens_max));
         for _ in 0..3 {
             text = format!("{head}{body}{}", foot(tokens(&text)));
@@ -173,7 +173,7 @@ impl Sheet {
     }
 }
 
-/// What the heading of a section takes from the budget.
+/// The size of a section heading in the budget.
 pub(super) fn heading_units(title: &str) -> usize {
     units(title) + "\n## \n".len() + 2
 }

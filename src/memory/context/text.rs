@@ -20,7 +20,7 @@ pub(super) fn units(text: &str) -> usize {
             '"' | '\\' | '\n' | '\r' | '\t' => 2,
             control if control < ' ' => 6,
             letter if letter.is_ascii() => 1,
-            // At least one token, to respect a token budget as well.
+            // At least one token per character, so that a token budget is respected as well.
             letter => letter.len_utf16().max(2),
         })
         .sum()
@@ -40,7 +40,7 @@ impl Budget {
         self.left
     }
 
-    /// Sets units aside.
+    /// Reserves units.
     pub(super) fn reserve(&mut self, units: usize) {
         self.left = self.left.saturating_sub(units);
     }

@@ -1,4 +1,4 @@
-//! Lines about sessions: what is open, and what was asked and done, turn by turn.
+//! Lines about sessions: open work, and requests and results turn by turn.
 
 use std::collections::HashSet;
 
@@ -16,14 +16,14 @@ const STATE_CHARS_MAX: usize = 400;
 /// Limits of the text of one turn.
 const TURN_CHARS_MIN: usize = 170;
 const TURN_CHARS_MAX: usize = 600;
-/// What a line takes beyond its text.
+/// Size of a line without its text.
 const LINE_UNITS: usize = 2;
-/// For the line that counts the turns that are left out.
+/// Size of the line that counts the omitted turns.
 const GAP_UNITS: usize = 20;
-/// The share of a turn's line that the request may take.
+/// The maximum share of the request in a turn's line (one third).
 const REQUEST_PART: usize = 3;
 
-/// What remains to do of the last sessions, latest first.
+/// Remaining work of the last sessions, latest first.
 pub(super) fn open_ends(sessions: &[ContextSession], zone: &TimeZone) -> Vec<Entry> {
     let mut seen = HashSet::new();
     let open = sessions.iter().filter_map(next_steps);
@@ -35,12 +35,12 @@ pub(super) fn open_ends(sessions: &[ContextSession], zone: &TimeZone) -> Vec<Ent
     .collect()
 }
 
-/// The last two turns name what is still open: what an earlier one left was likely done since.
+/// Only the last two turns are searched for open work: work left by earlier ones is probably done.
 fn next_steps(session: &ContextSession) -> Option<&ContextSummary> {
     session.turns.iter().rev().take(2).find(|turn| !turn.next_steps.is_empty())
 }
 
-/// When a session had its last turn.
+/// The time of a session's last turn.
 pub(super) fn when(session: &ContextSession, zone: &TimeZone, now: Timestamp) -> String {
     let at_us = session.turns.last().map_or(0, |turn| turn.at_us);
     let clock = moment(at_us, zone).strftime("%H:%M").to_string();
@@ -57,8 +57,8 @@ fn ago(at_us: u64, now: Timestamp) -> String {
     }
 }
 
-/// One line per turn. If there is no room for all: the last one, where the next session goes on,
-/// the first one, which says what the session is about, and those before the last.
+/// One line per turn. If not all fit, the last turn is kept because the next session continues it,
+/// the first because it introduces the session, then those before the last.
 pub(super) fn lines(session: &ContextSession, units_max: usize) -> Vec<Entry> {
     let turns: Vec<&ContextSummary> =
         session.turns.iter().filter(|turn| !result(turn).is_empty()).collect();
@@ -72,7 +72,7 @@ pub(super) fn lines(session: &ContextSession, units_max: usize) -> Vec<Entry> {
         left = rest;
         Some(Entry::plain(text))
     };
-    // The last turn may take twice the room of others, and must not be left out.
+    // The last turn can take twice the space of others, and is never omitted.
     let sizes = [(2 * chars_max).min(TURN_CHARS_MAX), chars_max, chars_max / 2];
     let last = sizes.into_iter().find_map(|chars_max| fitting(last, chars_max));
     let mut lines: Vec<Entry> = last.into_iter().collect();
@@ -103,14 +103,14 @@ fn line(turn: &ContextSummary, chars_max: usize) -> String {
     }
 }
 
-/// What a turn did and found out; what it looked into if there is nothing else.
+/// The results and findings of a turn; if there are none, what it investigated.
 fn result(turn: &ContextSummary) -> String {
     let parts = [&turn.completed, &turn.learned].map(String::as_str);
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     if parts.is_empty() { turn.investigated.clone() } else { parts.join("\n") }
 }
 
-/// Where a session stands whose history was compacted.
+/// The current state of a session whose history was compacted.
 pub(super) fn state(state: &SessionState, failed: Option<&FailedCommand>) -> Vec<Entry> {
     let next = state.session.turns.iter().rev().find(|turn| !turn.next_steps.is_empty());
     let failed = failed.map(|FailedCommand { command, error }| match error.as_str() {
@@ -135,7 +135,7 @@ mod tests {
     use crate::context::sheet::Sheet;
 
     #[test]
-    fn the_last_turn_is_shown_however_little_room_there_is() {
+    fn the_last_turn_is_shown_even_without_space() {
         let turn = |number: usize, letter: &str| ContextSummary {
             request: format!("turn {number}"),
             completed: letter.repeat(400),

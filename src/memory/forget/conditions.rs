@@ -47,8 +47,8 @@ impl ForgetMatches {
     }
 }
 
-/// Finds the matches. Files and texts are resolved to events now: recording them would keep what
-/// should be forgotten.
+/// Finds the matches. Files and texts are resolved to events now: recording the condition would
+/// keep the text to be forgotten.
 pub fn select(app: &App, store: &Store, condition: &Condition) -> Result<ForgetMatches, Failure> {
     let mut forgotten = Forgotten {
         session: condition.session.clone().unwrap_or_default(),
@@ -70,7 +70,7 @@ pub fn select(app: &App, store: &Store, condition: &Condition) -> Result<ForgetM
         });
     }
     if let Some(found) = found {
-        // A memory has no time or place of its own: it matches if its source events do.
+        // A memory has no time or place itself: it matches if its source events do.
         let is_narrowed = forgotten != Forgotten::default();
         let rows = found.rows.iter().filter(|row| !is_narrowed || fits(store, &forgotten, row));
         let rows = rows.cloned().collect();
@@ -112,7 +112,7 @@ pub fn forget_matches(
     Ok(id)
 }
 
-/// Whether a memory given by its address matches the other conditions.
+/// Whether a memory identified by its row matches the other conditions.
 fn fits(store: &Store, forgotten: &Forgotten, row: &str) -> bool {
     let event = row.split_once('/').map_or(row, |(event, _)| event);
     let Some(event) = Id::parse(event) else { return false };
@@ -127,7 +127,7 @@ fn both(one: ForgetTargets, other: &ForgetTargets) -> ForgetTargets {
     }
 }
 
-/// Everything that contains a text, of all machines: memories by row, events by their recorded
+/// Everything that contains a text, on all machines: memories by row, events by their recorded
 /// content. Projects with a matching name or path are listed separately.
 fn holding(
     app: &App,
@@ -154,7 +154,7 @@ fn holding(
             }
             let recorded = Recorded::from_entry(&entry);
             let is_meant = match &recorded.event {
-                // If memories of it are named, they are forgotten together with their sources.
+                // If its memories are listed, they are forgotten together with their sources.
                 Event::AgentReplied(_) => !of_replies.contains(recorded.id.to_string().as_str()),
                 Event::Forgotten(_)
                 | Event::ProjectMerged(_)
@@ -178,7 +178,7 @@ fn holding(
     Ok(touching)
 }
 
-/// A text in lower case: as it is, as JSON, and as JSON within JSON.
+/// A text in lower case: plain, as JSON, and as JSON within JSON.
 fn written(text: &str) -> [String; 3] {
     let quoted = |text: &str| {
         let json = serde_json::to_string(text).expect("a text can be written");

@@ -1,4 +1,4 @@
-//! What a forgetting removed, by title. The rows are gone, so the titles come from the log.
+//! The titles of forgotten memories. Their rows are gone, so the titles come from the log.
 
 use claude_mem_events::{Event, Forgotten, Id};
 use claude_mem_projections::{

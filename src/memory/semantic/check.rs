@@ -1,5 +1,5 @@
-//! Embeds a sample of memories again and compares, because a checksum cannot show that a vector
-//! belongs to its text.
+//! Embeds a sample of memories again and compares the vectors, because a checksum cannot show that
+//! a vector belongs to its text.
 
 use std::io;
 
@@ -20,12 +20,12 @@ const SAMPLE: usize = 8;
 pub struct CheckedVectors {
     /// Number of memories that were embedded again.
     pub checked: usize,
-    /// Those with a vector that is not of its text.
+    /// Memories with a vector that does not match its text.
     pub wrong: Vec<MemoryId>,
 }
 
-/// Checks the vectors of some memories, spread over all. `None` without a model or vectors, and
-/// with an endpoint: it need not give the same bits twice.
+/// Checks the vectors of a sample of memories. `None` without a model or vectors. Also `None` with
+/// an endpoint: it may not return the same bits twice.
 pub fn check_vectors(app: &App, store: &Store) -> Result<Option<CheckedVectors>, Failure> {
     let Some(model) = open_model(app)? else { return Ok(None) };
     if matches!(model, EmbeddingModel::Endpoint(_)) {

@@ -15,10 +15,10 @@ use claude_mem_vectors::{Digest, MemoryKey, Put, VectorWriter, Vectors, Window, 
 
 use super::{EmbeddingModel, VectorCounts, current_digests, key, open_model, windows};
 
-/// How closely to look for missing vectors.
+/// How thoroughly to search for missing vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
-    /// Memories that have no vector at all: a fraction of a second for 100,000 memories.
+    /// Memories without any vector: takes a fraction of a second for 100,000 memories.
     Rows,
     /// Also memories whose texts changed since, by a rebuild or on another machine. Reads all
     /// texts.
@@ -34,23 +34,23 @@ const PER_THREAD: usize = 24;
 /// Memories whose texts are sent to an endpoint together.
 const PER_REQUEST: usize = 24;
 
-/// What was done.
+/// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Embedded {
     /// Memories that got their vectors.
     pub embedded: usize,
-    /// What there is now.
+    /// The counts after the run.
     pub counts: VectorCounts,
-    /// Whether another process embeds at the moment.
+    /// Whether another process is embedding now.
     pub is_claimed: bool,
 }
 
-/// Embeds what is missing, and erases vectors of memories that are no longer visible. `None`
+/// Embeds missing memories, and erases vectors of memories that are no longer visible. `None`
 /// without a model.
 ///
-/// Before each memory, or before some memories per thread, `go_on` gets the number of memories done
-/// and to do in this run, and the counts; it can wait, or end the run with `false`. A run also ends
-/// when the database or the vector file is replaced; the next one does the rest.
+/// Before each batch, `go_on` gets the number of memories done and to do in this run, and the
+/// counts. It can wait, or return `false` to end the run. A run also ends when the database or the
+/// vector file is replaced; the next run continues.
 pub fn embed_missing(
     app: &App,
     store: &Store,
@@ -109,7 +109,7 @@ struct Unembedded {
     known: Vec<Digest>,
 }
 
-/// The texts of those memories that are still there.
+/// The texts of the memories that still exist.
 fn read(
     store: &Store,
     writer: &VectorWriter,
@@ -125,7 +125,7 @@ fn read(
     Ok(found)
 }
 
-/// Makes the vectors of some memories. This thread works, too.
+/// Computes the vectors of some memories, on this thread and others.
 fn embed<'t>(
     model: &EmbeddingModel,
     memories: &'t [Unembedded],
@@ -185,13 +185,14 @@ fn center(model: &EmbeddingModel, path: &Path) -> Result<Vec<f32>, Failure> {
     Ok(vec![0.0; dimensions])
 }
 
-/// Fails if a server has another model under the same name.
+/// Fails if the server uses another model under the same name.
 fn has_dimensions(windows: &[Window], dimensions: usize, path: &Path) -> Result<(), Failure> {
     let mut vectors = windows.iter().filter_map(|window| window.vector.as_ref());
     match vectors.find(|vector| vector.len() != dimensions) {
         None => Ok(()),
         Some(other) => Err(Failure::new(format!(
-            "the embedding endpoint gave {} dimensions instead of {dimensions}: its model was replaced",
+            "the embedding endpoint gave {} dimensions instead of {dimensions}: its model was \
+             replaced",
             other.len()
         ))
         .meaning("new memories get no vectors")
@@ -199,8 +200,8 @@ fn has_dimensions(windows: &[Window], dimensions: usize, path: &Path) -> Result<
     }
 }
 
-/// Gives a memory its vectors, unless it was forgotten or changed meanwhile, which is asked under
-/// the lock of the file.
+/// Stores the vectors of a memory, unless it was forgotten or changed meanwhile. That is checked
+/// under the lock of the file.
 fn put(
     store: &Store,
     writer: &mut VectorWriter,

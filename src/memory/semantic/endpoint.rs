@@ -1,9 +1,9 @@
-//! An embedding endpoint of the user's: `/embeddings` of an OpenAI-compatible server, in place of
-//! the built-in model.
+//! The user's embedding endpoint: `/embeddings` of an OpenAI-compatible server, instead of the
+//! built-in model.
 //!
-//! Texts of memories, prompts and queries are sent there. They are redacted before. Requests are
-//! limited in number of texts, size and time. The last failure is kept in a file next to the
-//! vectors, so that `status` and `doctor` can report it without a request of their own.
+//! It receives the redacted texts of memories, prompts and queries. Requests are limited in number
+//! of texts, size and time. The last failure is stored in a file next to the vectors, so that
+//! `status` and `doctor` can report it without sending a request.
 
 use std::{fs, path::PathBuf, time::Duration};
 
@@ -15,16 +15,16 @@ use claude_mem_vectors::{ModelId, digest, file};
 use serde::Deserialize;
 use serde_json::json;
 
-/// Texts of one request.
+/// Maximum number of texts in one request.
 const TEXTS_MAX: usize = 64;
-/// About 500 tokens, the most that many models read. Some servers refuse longer texts instead of
-/// cutting them.
+/// About 500 tokens, the limit of many models. Some servers reject longer texts instead of
+/// truncating them.
 const TEXT_BYTES_MAX: usize = 1500;
 /// 64 vectors of 4,096 numbers.
 const REPLY_BYTES_MAX: usize = 8 << 20;
 /// More than any vector file has.
 const DIMENSIONS_MAX: usize = 4096;
-/// Longest message of the server that is shown.
+/// Maximum length of a server message that is shown.
 const MESSAGE_CHARS_MAX: usize = 300;
 /// Time limit of a search, which falls back to words alone.
 const QUERY_TIME_MAX: Duration = Duration::from_secs(3);
@@ -33,14 +33,14 @@ const MEMORIES_TIME_MAX: Duration = Duration::from_secs(60);
 /// Ids of endpoints differ from those of model files.
 const IDS: ModelId = *b"embedding server";
 
-/// Where to send texts, and for which model.
+/// The server that receives texts, and its model.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EmbeddingEndpoint {
     url: String,
     model: String,
     key: String,
     id: ModelId,
-    /// The last failure, if no success followed.
+    /// File with the last failure, unless a success followed.
     failure: PathBuf,
     /// Whether to replace personal data in queries.
     redact_personal: bool,
@@ -101,12 +101,12 @@ impl EmbeddingEndpoint {
         fs::read_to_string(&self.failure).ok().filter(|text| !text.is_empty())
     }
 
-    /// Whether something is left of a query that may be sent.
+    /// Whether anything is left of a query after redaction.
     pub(super) fn can_read(&self, query: &str) -> bool {
         self.sendable(query, Role::Query).contains(char::is_alphanumeric)
     }
 
-    /// The length of its vectors. Asks for one.
+    /// The length of its vectors. Sends a request for one vector.
     pub(super) fn dimensions(&self) -> Result<usize, Failure> {
         let vectors = self.embed_all(&["dimensions"], Role::Memory)?;
         Ok(vectors.first().map_or(0, Vec::len))
@@ -116,7 +116,7 @@ impl EmbeddingEndpoint {
     pub(super) fn embed_all(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>, Failure> {
         let sent = texts.chunks(TEXTS_MAX).map(|texts| self.send(texts, role));
         let vectors = sent.collect::<Result<Vec<_>, _>>().map_err(unusable);
-        // If the file cannot be written, the failure is not kept.
+        // If the file cannot be written, the failure is not stored.
         let _ = match &vectors {
             Err(failure) => self.failure.parent().map_or(Ok(()), |dir| {
                 fs::create_dir_all(dir)?;
@@ -155,7 +155,8 @@ impl EmbeddingEndpoint {
             }
             status => {
                 let error = ErrorBody::read(&reply.body);
-                // If the texts caused the error, its message may quote them, and failures are kept.
+                // If the texts caused the error, its message may quote them, and failures are
+                // stored.
                 let why =
                     if matches!(status, 400 | 413 | 422) { error.kind } else { error.message };
                 let why: String = post.without_keys(&why).chars().take(MESSAGE_CHARS_MAX).collect();
@@ -164,7 +165,8 @@ impl EmbeddingEndpoint {
         }
     }
 
-    /// A text as it may leave this machine. Memories were redacted when they were recorded.
+    /// A text in the form in which it may leave this machine. Memories were redacted when they were
+    /// recorded.
     fn sendable(&self, text: &str, role: Role) -> String {
         let policy = Policy { redact_personal: self.redact_personal, ..Policy::default() };
         let text = match role {

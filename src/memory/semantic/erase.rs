@@ -11,7 +11,7 @@ use claude_mem_vectors::{Digest, MemoryKey, directory, erase};
 
 use super::{current_digests, key, open_model};
 
-/// Erases the vectors of all memories that are not visible any more.
+/// Erases the vectors of all memories that are no longer visible.
 pub fn erase_hidden(app: &App, store: &Store) -> Result<u64, Failure> {
     let dir = directory(&app.paths.data);
     if !dir.is_dir() {
@@ -27,14 +27,14 @@ pub(crate) fn erase_memory(app: &App, name: MemoryId) -> Result<u64, Failure> {
     erase(&dir, |_, record| record.key() == changed).map_err(|error| failed(app, &error))
 }
 
-/// Erases all vectors that are not of a memory's present texts. Those of other models go, too: only
-/// the model itself can tell what their texts were.
+/// Erases all vectors that do not match the current texts of a memory. Vectors of other models are
+/// erased, too: only their model could verify them.
 pub fn erase_changed(app: &App, store: &Store) -> Result<u64, Failure> {
     let dir = directory(&app.paths.data);
     if !dir.is_dir() {
         return Ok(0);
     }
-    // Without a usable model, everything goes.
+    // Without a usable model, all vectors are erased.
     let model = open_model(app).unwrap_or_default();
     let mut last: Option<(MemoryKey, Vec<Digest>)> = None;
     let mut problem = None;

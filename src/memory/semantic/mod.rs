@@ -1,6 +1,6 @@
-//! Vectors of memories: which model makes them, which are missing, and which must go.
+//! Vectors of memories: the model that computes them, missing ones, and ones to erase.
 //!
-//! Vectors are a cache ([`claude_mem_vectors`]). If `vectors/` is deleted, they are made again.
+//! Vectors are a cache ([`claude_mem_vectors`]). If `vectors/` is deleted, they are computed again.
 
 mod check;
 mod embed_missing;
@@ -26,7 +26,7 @@ use claude_mem_projections::{Store, search::MemoryId};
 use claude_mem_vectors::{Digest, MemoryKey, Vectors, digest, directory};
 use serde::Serialize;
 
-/// How many memories have a vector.
+/// Number of memories with and without a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct VectorCounts {
     /// Memories that should have one.
@@ -54,7 +54,7 @@ pub fn windows<'t>(model: &EmbeddingModel, texts: &'t [String]) -> Vec<(Digest, 
     digests.filter(|(digest, _)| seen.insert(*digest)).collect()
 }
 
-/// The digests of a memory as it is now. A vector with another digest is outdated.
+/// The digests of a memory's current texts. A vector with another digest is outdated.
 pub(crate) fn current_digests(
     model: &EmbeddingModel,
     store: &Store,
@@ -71,7 +71,7 @@ pub(crate) fn open_vectors(app: &App, model: &EmbeddingModel) -> Result<Option<V
         .map_err(|error| unreadable(app, model, &error))
 }
 
-/// The vector file cannot be read, such as one that another program truncates.
+/// The vector file cannot be read, for example because another program truncates it.
 fn unreadable(app: &App, model: &EmbeddingModel, error: &io::Error) -> Failure {
     let path = claude_mem_vectors::file(&app.paths.data, &model.id());
     Failure::new(format!("{} cannot be read: {error}", path.display()))

@@ -1,5 +1,4 @@
-//! The embedding model: the built-in one, the file that a setting names, or an endpoint of the
-//! user's.
+//! The embedding model: the built-in one, the file named by a setting, or the user's endpoint.
 
 use std::{
     fs, io,
@@ -21,10 +20,10 @@ use claude_mem_vectors::{ModelId, Vectors};
 
 use super::endpoint::EmbeddingEndpoint;
 
-/// The weight of words with an endpoint: as with the built-in model.
+/// The weight of words with an endpoint, the same as with the built-in model.
 const ENDPOINT_WORDS_WEIGHT: f32 = 0.2;
 
-/// The model that makes vectors. Lives as long as the process.
+/// The model that computes vectors. Lives as long as the process.
 #[derive(Debug)]
 pub enum EmbeddingModel {
     /// The built-in model, or a file.
@@ -50,7 +49,7 @@ impl EmbeddingModel {
         }
     }
 
-    /// The vector of an ordinary text; of an endpoint, the mean of what it has embedded.
+    /// The vector of an average text; with an endpoint, the mean of all its vectors.
     pub fn ordinary(&self, vectors: &Vectors) -> io::Result<Vec<f32>> {
         match self {
             Self::Local(model) => Ok(model.center()),
@@ -66,7 +65,7 @@ impl EmbeddingModel {
         }
     }
 
-    /// Whether the vector of a text means anything. Which languages an endpoint knows is the user's
+    /// Whether the vector of a text is meaningful. For an endpoint, the languages are the user's
     /// choice.
     pub fn can_read(&self, text: &str) -> bool {
         match self {
@@ -84,23 +83,23 @@ impl EmbeddingModel {
     }
 }
 
-/// Which model is open.
+/// The model that is open.
 #[derive(PartialEq)]
 enum Source {
     BuiltIn,
-    /// A file and its time.
+    /// A file and its modification time.
     File(PathBuf, Option<SystemTime>),
     Endpoint(EmbeddingEndpoint),
 }
 
 static OPEN: Mutex<Option<(Source, &'static EmbeddingModel)>> = Mutex::new(None);
 
-/// The model of the settings. `None` if vectors are switched off, or if this program has no model
-/// built in and the settings name none.
+/// The model of the settings. `None` if vectors are disabled, or if this program has no built-in
+/// model and the settings name none.
 ///
 /// It is opened once per process and never freed: the built-in one is part of the program, and the
-/// setting does not change often. A file is read, not mapped, because nothing keeps others from
-/// truncating it. An endpoint is not asked anything.
+/// setting rarely changes. A file is read, not mapped, because another program could truncate it.
+/// No request is sent to an endpoint.
 pub fn open_model(app: &App) -> Result<Option<&'static EmbeddingModel>, Failure> {
     if !app.settings.get(&SEMANTIC) {
         return Ok(None);
@@ -149,7 +148,7 @@ fn source(app: &App) -> Result<Source, Failure> {
     Ok(Source::File(path, modified))
 }
 
-/// Why the last request to the embedding endpoint failed. `None` if it did not, or if there is no
+/// Why the last request to the embedding endpoint failed. `None` if it succeeded, or without an
 /// endpoint.
 pub fn endpoint_failure(app: &App) -> Option<String> {
     match open_model(app) {
@@ -161,7 +160,10 @@ pub fn endpoint_failure(app: &App) -> Option<String> {
 fn unusable(path: &std::path::Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::new(format!("the embedding model {} cannot be used: {error}", path.display()))
         .meaning("search uses words only")
-        .remedy("correct the path, or use the built-in model: `claude-mem settings unset EMBEDDING_MODEL`")
+        .remedy(
+            "correct the path, or use the built-in model: `claude-mem settings unset \
+             EMBEDDING_MODEL`",
+        )
 }
 
 /// Without the feature `semantic`, only a model that the settings name is used.

@@ -1,7 +1,7 @@
-//! Ranking by meaning: the vector of a query, and how near memories are to it.
+//! Ranking by meaning: the vector of a query, and its similarity to memories.
 //!
-//! The vector file stays open for the next search of the process. A query is embedded on a thread
-//! of its own, while the index is searched for its words.
+//! The vector file stays open for the next search of the process. A query is embedded on a separate
+//! thread, while the index is searched for its words.
 
 use std::{
     cell::LazyCell,
@@ -32,7 +32,7 @@ use super::{
     unreadable,
 };
 
-/// By what memories are ranked.
+/// The basis of a ranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ranking {
@@ -52,11 +52,12 @@ pub enum Ranking {
 /// The vector file of the last use.
 static OPEN: Mutex<Option<(PathBuf, Arc<Vectors>)>> = Mutex::new(None);
 
-/// More words of a query add time, and little meaning.
+/// More words of a query take more time and add little meaning.
 pub(crate) const QUERY_WORDS_MAX: usize = 64;
 
-/// Runs `work` with how near memories are to the first words of a text, and says by what it could
-/// rank. Without vectors, or without a model that can read the text, `work` gets no nearness.
+/// Runs `work` with the similarity of memories to the first words of a text, and returns the
+/// ranking that was possible. Without vectors, or without a model that can read the text, `work`
+/// gets no similarity.
 pub(crate) fn with_meaning<T>(
     app: &App,
     store: &Store,
@@ -73,7 +74,7 @@ pub(crate) fn with_meaning<T>(
             return (work(None), Ranking::WordsWithoutVectors);
         }
     };
-    // An endpoint that fails decides how to rank, so it is asked first.
+    // An endpoint can fail, which changes the ranking, so its request is sent first.
     let of_endpoint = match model {
         EmbeddingModel::Local(_) => None,
         EmbeddingModel::Endpoint(_) => match query_vector(model, text) {
@@ -113,7 +114,7 @@ fn query_vector(model: &EmbeddingModel, text: &str) -> Result<Vec<f32>, Failure>
     Ok(found.into_iter().next().unwrap_or_default())
 }
 
-/// The model and vectors to compare a text with, or the way to rank without them.
+/// The model and vectors to compare a text with, or the ranking without them.
 fn prepare(
     app: &App,
     text: &str,
@@ -131,8 +132,8 @@ fn beginning(text: &str, words_max: usize) -> &str {
     &text[..end.map_or(text.len(), |word| word.as_ptr().addr() - text.as_ptr().addr())]
 }
 
-/// The vectors of this data directory and model, with all that was added meanwhile. While another
-/// search uses them, they stay as they are.
+/// The vectors of this data directory and model, including recent additions. While another search
+/// uses them, they stay unchanged.
 pub(super) fn opened(app: &App, model: &EmbeddingModel) -> Result<Option<Arc<Vectors>>, Failure> {
     let path = file(&app.paths.data, &model.id());
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,8 +156,8 @@ struct Embedded<'a> {
     scale: f64,
 }
 
-/// The cosine of two unrelated notes by the built-in model, with which limits and weights were
-/// measured.
+/// The cosine of two unrelated notes with the built-in model. Limits and weights were measured with
+/// it.
 const UNRELATED: f64 = 0.77;
 /// Vectors more alike than this carry no information.
 const UNRELATED_MAX: f64 = 0.95;
@@ -175,8 +176,8 @@ impl<'a> Embedded<'a> {
         Ok(Self { scan: vectors.query(vector)?, noise: f64::from(noise), scale })
     }
 
-    /// The cosine as the built-in model would have it: 1 for the same text, about 0.77 for
-    /// unrelated ones.
+    /// The cosine on the scale of the built-in model: 1 for the same text, about 0.77 for unrelated
+    /// ones.
     fn cosine(&self, cosine: f64) -> f64 {
         1.0 - (1.0 - cosine) * self.scale
     }
@@ -186,7 +187,7 @@ struct QueryMeaning<'a> {
     model: &'static EmbeddingModel,
     store: &'a Store,
     vectors: &'a Vectors,
-    /// Waits for the other thread at first.
+    /// The first access waits for the other thread.
     embedded: LazyCell<Compared<'a>, Box<dyn FnOnce() -> Compared<'a> + 'a>>,
 }
 
@@ -216,12 +217,12 @@ impl Meaning for QueryMeaning<'_> {
 
     fn cosine(&self, memory: MemoryId) -> Result<Option<f64>, Error> {
         let Some(embedded) = self.embedded() else { return Ok(None) };
-        // A file that was truncated since the scan has no vector any more.
+        // A file that was truncated since the scan has lost the vector.
         let found = embedded.scan.digests(key(memory)).unwrap_or_default();
         if found.is_empty() {
             return Ok(None);
         }
-        // A vector of a text that the memory no longer has does not count.
+        // A vector of an outdated text is ignored.
         let current = current_digests(self.model, self.store, memory)?;
         let cosines = found.into_iter().filter(|(digest, _)| current.contains(digest));
         let best = cosines.map(|(_, cosine)| f64::from(cosine)).reduce(f64::max);

@@ -1,4 +1,4 @@
-//! Memories about the same thing as another one.
+//! Finds memories about the same subject as another one.
 
 use std::io;
 
@@ -15,10 +15,10 @@ use utoipa::ToSchema;
 use super::{EmbeddingModel, key, nearness::opened, open_model, unreadable, windows};
 
 const RELATED_MAX: usize = 5;
-/// The nearest memories by cosine, of which the most similar ones are related.
+/// Number of nearest memories by cosine. The most similar ones are related.
 const CANDIDATES: usize = 40;
-/// Of pairs of notes about different things, one in a thousand is more similar than 0.34. Notes
-/// about the same thing have 0.38 to 0.8.
+/// Of pairs of notes about different subjects, one in a thousand has more than 0.34. Notes about
+/// the same subject have 0.38 to 0.8.
 const SIMILARITY_MIN: f32 = 0.4;
 
 /// A memory that is related to another one.
@@ -30,15 +30,15 @@ pub struct RelatedMemory {
     pub kind: &'static str,
     /// The title behind its marks, or the summarized request.
     pub title: String,
-    /// How similar it is: 1 for the same text, about 0 for texts that have nothing in common.
+    /// Similarity: 1 for the same text, about 0 for unrelated texts.
     pub similarity: f32,
 }
 
-/// The observations and summaries of a memory's project that are most similar to it, most similar
-/// first.
+/// The observations and summaries of a memory's project that are most similar to it, in descending
+/// order.
 ///
-/// None without a model, or until the memory has a vector. What is compared is the first window of
-/// each: title and narrative, or what a summary says was asked for and done.
+/// None without a model, or until the memory has a vector. The first windows are compared: title
+/// and narrative, or request and completed work of a summary.
 pub fn related(
     app: &App,
     store: &Store,
@@ -77,8 +77,7 @@ pub fn related(
                 id: other.to_string(),
                 kind: other.kind.name(),
                 title: store.marks(other)?.before(&title(row.body)),
-                // Two digits, so that the output stays the same if the model is ever packed in
-                // another way.
+                // Two digits, so that the output stays the same if the model is packed differently.
                 similarity: (similarity * 100.0).round() / 100.0,
             });
         }
@@ -90,8 +89,8 @@ fn memory(key: MemoryKey) -> Option<MemoryId> {
     Kind::of_number(key.kind).map(|kind| MemoryId { kind, id: key.row })
 }
 
-/// The vector of a memory's first window as its text is now. A file that is being truncated has
-/// none.
+/// The vector of the first window of a memory's current text. `None` while the file is being
+/// truncated.
 pub(super) fn first_vector(
     model: &EmbeddingModel,
     vectors: &Vectors,
@@ -103,10 +102,10 @@ pub(super) fn first_vector(
     Ok(first.and_then(|digest| vectors.vector(key(name), &digest).ok().flatten()))
 }
 
-/// The cosine of the angle between two vectors as seen from the center.
+/// The cosine of two vectors relative to the center.
 ///
-/// All vectors of the model point into about the same direction: from the origin, notes about
-/// different things have a cosine of 0.77, and those about the same thing of 0.8 to 0.9.
+/// All vectors of the model have about the same direction: relative to the origin, notes about
+/// different subjects have a cosine of 0.77, and those about the same subject 0.8 to 0.9.
 pub(super) fn similarity(one: &[f32], other: &[f32], center: &[f32]) -> f32 {
     let (mut product, mut squares) = (0.0, [0.0, 0.0]);
     for ((one, other), center) in one.iter().zip(other).zip(center) {

@@ -1,8 +1,8 @@
-//! `git blame` of one line.
+//! Runs `git blame` for one line.
 //!
-//! Git runs as a process, because this is a command and no hook. The configuration of a repository
-//! can make git run programs: those that `blame` would use are switched off, which are the file
-//! system monitor, text conversion and clean filters. Its output is untrusted.
+//! Git runs as a process, because this is a command and not a hook. The configuration of a
+//! repository can make git run programs. Those that `blame` would use are disabled: the file system
+//! monitor, text conversion and clean filters. The output is untrusted.
 
 use std::{
     borrow::Cow,
@@ -35,7 +35,7 @@ pub(super) fn blame(file: &Path, line: usize) -> Result<BlamedLine, String> {
         return Err("it is not a file".into());
     };
     let mut git = git_in(folder);
-    // By variables, because the name of a filter may contain an equals sign.
+    // Passed as variables, because the name of a filter can contain an equals sign.
     let filters = filters(folder);
     git.env("GIT_CONFIG_COUNT", filters.len().to_string());
     for (number, key) in filters.iter().enumerate() {
@@ -56,7 +56,7 @@ pub(super) fn blame(file: &Path, line: usize) -> Result<BlamedLine, String> {
 fn git_in(folder: &Path) -> Command {
     let mut git = Command::new("git");
     git.arg("-C").arg(folder);
-    // Set if we are called by a hook of git.
+    // Set if a git hook runs this command.
     for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
         git.env_remove(variable);
     }
@@ -99,7 +99,7 @@ fn parse(porcelain: &str) -> Option<BlamedLine> {
         id: id.to_ascii_lowercase(),
         author: author.to_owned(),
         subject: subject.to_owned(),
-        // Far in the future otherwise, and sums would overflow.
+        // Limited, because a time far in the future would overflow sums.
         committed_us: committed_us.min(u64::from(u32::MAX) * 1_000_000),
     });
     Some(BlamedLine { commit, path: path.to_owned() })
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_blame() {
+    fn other_output_is_not_parsed_as_blame() {
         for text in
             ["", "fatal: no", "zz 1 1 1\n\tx", &format!("{} 1\ncommitter-time x", "a".repeat(40))]
         {

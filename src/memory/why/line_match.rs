@@ -1,19 +1,20 @@
-//! Whether a recorded edit wrote a line: whole lines are compared, in one pass over the edit.
+//! Checks whether a recorded edit wrote a line. Compares complete lines, in one pass over the edit.
 
 use claude_mem_events::ToolUsed;
 use serde_json::Value;
 
-/// Members of an input with the text before an edit, and with the text after it.
+/// Members of an input with the text before and after an edit.
 const OLD: [&str; 2] = ["old_string", "old_str"];
 const NEW: [&str; 7] =
     ["new_string", "new_str", "content", "file_text", "new_source", "insert_text", "contents"];
-/// Members of an input that hold a patch.
+/// Members of an input that contain a patch.
 const PATCH: [&str; 3] = ["patch", "input", "command"];
 
 /// Whether the edit added this line.
 pub(super) fn wrote_line(used: &ToolUsed, line: &str) -> bool {
     let output = serde_json::from_str(&used.output).unwrap_or(Value::Null);
-    // An edit within a line has only a part of it in its input. The client's patch has whole lines.
+    // The input of an edit within a line contains only a part of it. The client's patch has
+    // complete lines.
     if let Some(hunks) = output["structuredPatch"].as_array().filter(|hunks| !hunks.is_empty()) {
         let lines = hunks.iter().filter_map(|hunk| hunk["lines"].as_array()).flatten();
         let mut added = lines.filter_map(|line| line.as_str()?.strip_prefix('+'));
@@ -28,7 +29,7 @@ pub(super) fn wrote_line(used: &ToolUsed, line: &str) -> bool {
     adds(&input, line) || parts.iter().any(|part| adds(part, line)) || is_patched()
 }
 
-/// Whether one replacement adds the line: it is in the new text and not in the old one.
+/// Whether one replacement adds the line: the new text contains it and the old one does not.
 fn adds(part: &Value, line: &str) -> bool {
     let has = |names: &[&str]| {
         let texts = names.iter().filter_map(|name| part[name].as_str());

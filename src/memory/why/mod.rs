@@ -1,5 +1,5 @@
-//! Why a file or a line is as it is: `git blame` joined with the recorded edits, to the turn that
-//! made them.
+//! Explains a file or a line: joins `git blame` with the recorded edits, to find the turn that made
+//! them.
 
 mod blame;
 mod line_match;
@@ -22,32 +22,32 @@ use crate::{shell_commits::made_commit, store};
 use blame::BlamedLine;
 use line_match::wrote_line;
 
-/// Git counts whole seconds.
+/// Git records whole seconds.
 const SECOND_US: u64 = 1_000_000;
-/// How long after a commit a tool use may end that made it.
+/// Maximum time between a commit and the end of the tool use that made it.
 const COMMIT_TIME_MAX_US: u64 = 3600 * SECOND_US;
-/// How many tool uses after a commit are looked at.
+/// Maximum number of tool uses after a commit that are searched.
 const COMMIT_USES_MAX: u32 = 500;
 
 /// A file on disk or in the log.
 #[derive(Debug)]
 pub struct WhyFile {
-    /// As the user wrote it.
+    /// As the user typed it.
     shown: String,
     path: PathBuf,
     project: ProjectId,
     names: FileNames,
 }
 
-/// A line, and where it comes from.
+/// A line and its origin.
 #[derive(Debug, Serialize)]
 pub struct WhyLine {
     pub file: String,
     pub line: usize,
     pub text: String,
-    /// The commit that added it; `None` if it is not committed, or if git does not know.
+    /// The commit that added it; `None` if it is not committed or unknown to git.
     pub commit: Option<CommitOfLine>,
-    /// Why git does not know the line.
+    /// Why git could not find the line.
     pub git_problem: Option<String>,
     pub turn: Option<Turn>,
 }
@@ -93,11 +93,11 @@ pub struct MemoryOfTurn {
     pub id: String,
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<String>,
-    /// The title behind its marks, or what the summary says was done.
+    /// The title with its marks, or the completed work of the summary.
     pub title: String,
 }
 
-/// Splits `FILE:LINE`. A file whose name ends like that is meant as a file.
+/// Splits `FILE:LINE`. A file whose name ends like that is treated as a file.
 pub fn split_line(typed: &str) -> (&str, Option<usize>) {
     match typed.rsplit_once(':') {
         Some((file, line)) if !file.is_empty() && !Path::new(typed).exists() => {
@@ -111,7 +111,7 @@ pub fn split_line(typed: &str) -> (&str, Option<usize>) {
 }
 
 impl WhyFile {
-    /// Finds the project of a file, which need not exist any more.
+    /// Finds the project of a file, which need not exist.
     pub fn find(typed: &str) -> Self {
         let path = std::path::absolute(typed).unwrap_or_else(|_| PathBuf::from(typed));
         let folder = path.parent().unwrap_or(&path);
@@ -161,7 +161,7 @@ impl WhyFile {
             .remedy("search for its name with `claude-mem search`")
     }
 
-    /// Where a line comes from.
+    /// Finds the origin of a line.
     pub fn line(&self, app: &App, store: &Store, line: usize) -> Result<WhyLine, Failure> {
         let text = self.text_of(line)?;
         let (blamed, git_problem) = match &self.project.git_dir {
@@ -194,8 +194,8 @@ impl WhyFile {
         })
     }
 
-    /// The newest edit that wrote this very line, before the commit if it is committed. Else the
-    /// turn that made the commit: a formatter or a shell command wrote the line.
+    /// The newest edit that wrote this exact line, before the commit if it is committed. Otherwise
+    /// the turn that made the commit: a formatter or a shell command wrote the line.
     fn turn_of_line(
         &self,
         app: &App,
@@ -208,7 +208,7 @@ impl WhyFile {
         names.relative.extend(blamed.map(|blamed| blamed.path.clone()));
         let commit = blamed.and_then(|blamed| blamed.commit.as_ref());
         let until_us = commit.map_or(u64::MAX, |commit| commit.committed_us + SECOND_US);
-        // A blank line says nothing about who wrote it.
+        // A blank line does not identify its author.
         if !text.trim().is_empty() {
             for edit in store.file_edits(&names)?.iter().filter(|edit| edit.at_us < until_us) {
                 if let Some(Recorded { event: Event::ToolUsed(used), .. }) = event(app, edit)?

@@ -119,9 +119,9 @@ fn secret_at(text: &[u8], start: usize) -> Option<Found> {
     is_spoken_secret(&rest[from..to], quote.is_some()).then_some(found)
 }
 
-/// The part of an unquoted value that can be a password: no word of a sentence. Chinese and
-/// Japanese have no spaces between words, so what begins with a letter of theirs is a sentence. Its
-/// end may be a password, nothing else of it.
+/// The part of an unquoted value that can be a password, excluding words of a sentence. Chinese and
+/// Japanese have no spaces between words, so a value that starts with one of their letters is a
+/// sentence. Only its end can be a password.
 fn outside_of_prose(value: &str) -> Option<(usize, usize)> {
     let value = &value[..value.find(is_wide_punctuation).unwrap_or(value.len())];
     if value.chars().all(char::is_alphabetic) {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_behind_and_in_such_sentences_are_removed() {
+    fn passwords_after_and_in_such_sentences_are_removed() {
         for text in [
             "密码：Sommer2024!",
             "密码是Sommer2024!",

@@ -69,7 +69,7 @@ impl AfterName<'_> {
         (skipped > 0).then_some(at + skipped)
     }
 
-    /// The end of a member that has no members of its own.
+    /// The end of a member without nested members.
     fn end_of_member(&self, at: usize) -> Option<usize> {
         const MEMBER_BYTES_MAX: usize = 64;
         let rest = &self.text[at..self.text.len().min(at + MEMBER_BYTES_MAX)];

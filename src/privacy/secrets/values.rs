@@ -161,7 +161,7 @@ pub(super) fn secret_in(
         Kind::Cookie => return cookies(text, start),
         _ => {}
     }
-    // The format of a token says more than its name.
+    // The format of a token is more reliable than its name.
     if let Some(token) = token_at(text, start)
         && token.end == end
     {
@@ -294,7 +294,7 @@ fn is_password(written: AssignmentSyntax, value: &[u8]) -> bool {
     }
 }
 
-/// A capital, a small letter and a digit, as people are asked to choose. Not a file or a name in
+/// A capital, a lower-case letter and a digit, as password rules require. Not a file or a name in
 /// code.
 fn is_chosen(value: &[u8]) -> bool {
     is_random(value, 8)

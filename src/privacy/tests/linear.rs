@@ -14,8 +14,8 @@ const SIZES: [usize; 2] = [128 << 10, 512 << 10];
 const READ_PER_BYTE_MAX: u64 = 400;
 
 /// Fails if a text four times as long costs more than eight times as many reads. In a long text
-/// each byte may be read once more than in a short one; quadratic time would be sixteen times as
-/// many.
+/// each byte may be read one more time than in a short one; quadratic time would be sixteen times
+/// as many.
 fn check(read: impl Fn(&str, usize) -> u64) {
     let fragments: Vec<String> = serde_json::from_str(FRAGMENTS).unwrap();
     assert!(fragments.len() >= FRAGMENTS_MIN);

@@ -26,9 +26,10 @@ const FETCH_SITE: &str = "sec-fetch-site";
 pub(super) const HEAD_BYTES_MAX: usize = 32 << 10;
 
 /// Content security policy: only our own files, and no inline code.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
-     font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; \
-     frame-ancestors 'none'";
+const POLICY: &str = "\
+    default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src \
+    'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'none'";
 
 /// Set on every response.
 const SECURITY_HEADERS: [(HeaderName, &str); 7] = [
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_that_nobody_else_can_give_are_ours() {
+    fn only_names_that_others_cannot_claim_are_accepted() {
         for name in ["127.0.0.1:37777", "localhost:37777", "LOCALHOST", "[::1]:37777", "127.9.9.9"]
         {
             assert!(is_host_ours(name, "127.0.0.1"), "{name}");
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_the_same_only_as_a_whole() {
+    fn a_secret_matches_only_completely() {
         assert!(is_same(b"secret", b"secret"));
         for other in [&b""[..], b"secre", b"secrets", b"Secret"] {
             assert!(!is_same(other, b"secret"));
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn two_hosts_or_none_are_no_host() {
+    fn a_request_needs_exactly_one_host() {
         let uri: Uri = "/".parse().unwrap();
         let mut headers = HeaderMap::new();
         assert!(host(&headers, &uri).is_err());

@@ -92,7 +92,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 }
 
 /// Tokens and money spent on distilling.
-#[utoipa::path(get, path = "/api/costs", tag = "reading", params(CostsParams), security(("token" = [])),
+#[utoipa::path(get, path = "/api/costs", tag = "reading", params(CostsParams),
+    security(("token" = [])),
     responses((status = 200, body = Costs), (status = "4XX", body = Problem)))]
 async fn costs(
     State(state): State<Arc<AppState>>,

@@ -85,7 +85,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 }
 
 /// Lists events of this machine's log, newest first.
-#[utoipa::path(get, path = "/api/events", tag = "reading", params(EventParams), security(("token" = [])),
+#[utoipa::path(get, path = "/api/events", tag = "reading", params(EventParams),
+    security(("token" = [])),
     responses((status = 200, body = EventPage), (status = "4XX", body = Problem)))]
 async fn list(
     State(state): State<Arc<AppState>>,

@@ -82,7 +82,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 }
 
 /// Lists all memories, newest first.
-#[utoipa::path(get, path = "/api/feed", tag = "reading", params(ListParams), security(("token" = [])),
+#[utoipa::path(get, path = "/api/feed", tag = "reading", params(ListParams),
+    security(("token" = [])),
     responses((status = 200, body = Page<Item>), (status = "4XX", body = Problem)))]
 async fn feed(
     State(state): State<Arc<AppState>>,
@@ -100,7 +101,8 @@ async fn feed(
 }
 
 /// Lists observations, newest first.
-#[utoipa::path(get, path = "/api/observations", tag = "reading", params(ListParams), security(("token" = [])),
+#[utoipa::path(get, path = "/api/observations", tag = "reading", params(ListParams),
+    security(("token" = [])),
     responses((status = 200, body = Page<Observation>), (status = "4XX", body = Problem)))]
 async fn observations(
     State(state): State<Arc<AppState>>,
@@ -110,7 +112,8 @@ async fn observations(
 }
 
 /// Lists summaries, newest first.
-#[utoipa::path(get, path = "/api/summaries", tag = "reading", params(ListParams), security(("token" = [])),
+#[utoipa::path(get, path = "/api/summaries", tag = "reading", params(ListParams),
+    security(("token" = [])),
     responses((status = 200, body = Page<Summary>), (status = "4XX", body = Problem)))]
 async fn summaries(
     State(state): State<Arc<AppState>>,
@@ -120,7 +123,8 @@ async fn summaries(
 }
 
 /// Lists prompts, newest first.
-#[utoipa::path(get, path = "/api/prompts", tag = "reading", params(ListParams), security(("token" = [])),
+#[utoipa::path(get, path = "/api/prompts", tag = "reading", params(ListParams),
+    security(("token" = [])),
     responses((status = 200, body = Page<Prompt>), (status = "4XX", body = Problem)))]
 async fn prompts(
     State(state): State<Arc<AppState>>,

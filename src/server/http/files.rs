@@ -53,7 +53,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 }
 
 /// Lists the files that most of the newest 20,000 observations name.
-#[utoipa::path(get, path = "/api/files", tag = "reading", params(FileParams), security(("token" = [])),
+#[utoipa::path(get, path = "/api/files", tag = "reading", params(FileParams),
+    security(("token" = [])),
     responses((status = 200, body = Files), (status = "4XX", body = Problem)))]
 async fn files(
     State(state): State<Arc<AppState>>,

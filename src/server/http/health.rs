@@ -94,7 +94,8 @@ pub(super) fn closed_routes() -> OpenApiRouter<Arc<AppState>> {
 
 /// Returns the worker's health.
 #[utoipa::path(get, path = "/health", tag = "health",
-    responses((status = 200, body = HealthResponse), (status = 503, body = HealthResponse), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = HealthResponse), (status = 503, body = HealthResponse),
+        (status = "4XX", body = Problem)))]
 async fn health(
     State(state): State<Arc<AppState>>,
     Extension(caller): Extension<Caller>,
@@ -104,7 +105,8 @@ async fn health(
 
 /// Alias of `/health`.
 #[utoipa::path(get, path = "/api/health", tag = "health",
-    responses((status = 200, body = HealthResponse), (status = 503, body = HealthResponse), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = HealthResponse), (status = 503, body = HealthResponse),
+        (status = "4XX", body = Problem)))]
 async fn api_health(
     State(state): State<Arc<AppState>>,
     Extension(caller): Extension<Caller>,

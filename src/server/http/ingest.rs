@@ -43,10 +43,9 @@ pub(super) struct SessionEvent {
     pub(super) cwd: Option<String>,
     /// Project name, for sessions without a folder.
     pub(super) project: Option<String>,
-    /// Fields by the names that Claude Code's hooks have.
+    /// Fields with the names of Claude Code's hooks.
     pub(super) fields: Map<String, Value>,
-    /// More of them, as they were written: tool input and output are not parsed and serialized
-    /// again.
+    /// Further fields as raw JSON: tool input and output are not parsed and serialized again.
     pub(super) raw: Vec<(&'static str, Box<RawValue>)>,
 }
 

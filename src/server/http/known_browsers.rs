@@ -3,8 +3,9 @@
 //! A secret that outlives the worker would not be safe in a browser. While no worker runs, another
 //! user can listen on its port, and their page reads everything stored for this address. So the
 //! browser has a key pair whose private key no page can read, and the file has the public key. The
-//! browser proves itself by signing a challenge, which only a running worker can give. A worker on
-//! another port refuses it, so nobody can pass on the challenge while they hold the port.
+//! browser proves its identity by signing a challenge, which only a running worker can provide. A
+//! worker on another port rejects the signature, so an attacker on this port cannot relay the
+//! challenge.
 
 use std::{collections::VecDeque, path::Path};
 
@@ -29,7 +30,7 @@ struct KnownBrowser {
     last_used_us: u64,
 }
 
-/// Adds a browser, which used a link. On a full disk it is not kept, and needs a link again.
+/// Adds a browser that used a link. On a full disk it is not stored, and needs a link again.
 pub(super) fn add(file: &Path, public_key: &str, address: &str, now_us: u64) {
     // An uncompressed point.
     if unhex(public_key).is_none_or(|key| key.len() != 65) {
@@ -68,7 +69,7 @@ pub(super) fn accept(
     is_known && is_signed
 }
 
-/// The browsers that count, oldest first. An unreadable file has none: a link adds one again.
+/// The valid browsers, oldest first. An unreadable file has none: the next link adds one again.
 fn read(file: &Path, now_us: u64) -> VecDeque<KnownBrowser> {
     let bytes = user_file::read(file).unwrap_or_default();
     let mut known: VecDeque<KnownBrowser> = serde_json::from_slice(&bytes).unwrap_or_default();
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_browser_is_known_by_its_signature_at_its_address_only() {
+    fn a_browser_is_recognized_by_its_signature_only_at_its_address() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("browsers.json");
         let (browser, other) = (Browser::new(), Browser::new());
@@ -124,7 +125,7 @@ mod tests {
         let accept = |key: &str, address: &str, challenge: &str, signature: &str| {
             accept(&file, key, address, (challenge, signature), 2)
         };
-        assert!(!accept(&key, HERE, "now", &signature), "nobody is known yet");
+        assert!(!accept(&key, HERE, "now", &signature), "no browser is known yet");
         add(&file, &key, HERE, 1);
         assert!(accept(&key, HERE, "now", &signature));
         assert!(!accept(&key, HERE, "later", &signature), "the challenge of another worker");
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_public_key_of_another_form_is_not_kept() {
+    fn a_public_key_in_another_format_is_not_stored() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("browsers.json");
         for key in ["", "04", "not hex", &"ab".repeat(64)] {

@@ -312,7 +312,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn numbers_are_taken_in_every_form_in_which_they_are_sent() {
+    fn ids_are_accepted_in_every_format() {
         for ids in [json!([1, 2]), json!(["1", "2"]), json!("[1,2]"), json!("1, 2")] {
             assert_eq!(numbers(&ids), Some(vec![1, 2]), "{ids}");
         }

@@ -140,13 +140,13 @@ fn router(state: &Arc<AppState>) -> Router {
         .with_state(Arc::clone(state))
 }
 
-/// A person gets a page, a program an error.
+/// Browsers get a page, programs an error.
 fn no_route(request: &Request) -> Response {
     viewer::not_found(request)
         .unwrap_or_else(|| ApiError::not_found("there is no such route").into_response())
 }
 
-/// The path without its parameters: those may hold private text or a login.
+/// Logs the path without its parameters, which may contain private text or a login.
 async fn log_request(request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let started = Instant::now();

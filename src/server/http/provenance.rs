@@ -274,7 +274,7 @@ fn event_detail(log: &Log, source: SourceEvent) -> Result<EventDetail, ApiError>
     })
 }
 
-/// The subject without the name of the tool, which has a field of its own.
+/// The subject without the name of the tool, which has a separate field.
 pub(super) fn subject_of(event: &Event) -> String {
     match event {
         Event::ToolUsed(used) => one_line(&input_subject(&used.input)),
@@ -301,7 +301,7 @@ pub(super) fn texts(event: Event) -> (Option<String>, Option<String>) {
     }
 }
 
-/// The first characters of a text, and whether that is not all of it.
+/// The first characters of a text, and whether it was cut.
 pub(super) fn clipped(text: &str) -> (String, bool) {
     match text.char_indices().nth(TEXT_CHARS_MAX) {
         Some((end, _)) => (text[..end].to_owned(), true),

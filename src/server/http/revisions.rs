@@ -59,7 +59,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 }
 
 /// Revises an observation.
-#[utoipa::path(post, path = "/api/observation/{id}/revisions", tag = "writing", security(("token" = [])),
+#[utoipa::path(post, path = "/api/observation/{id}/revisions", tag = "writing",
+    security(("token" = [])),
     params(("id" = i64, Path)), request_body = RevisionRequest,
     responses((status = 200, body = RevisionResult), (status = "4XX", body = Problem)))]
 async fn revise_observation(

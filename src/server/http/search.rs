@@ -127,7 +127,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 }
 
 /// Finds memories by their words.
-#[utoipa::path(get, path = "/api/search", tag = "reading", params(SearchParams), security(("token" = [])),
+#[utoipa::path(get, path = "/api/search", tag = "reading", params(SearchParams),
+    security(("token" = [])),
     responses((status = 200, body = Results), (status = "4XX", body = Problem)))]
 async fn search_all(
     State(state): State<Arc<AppState>>,

@@ -194,7 +194,8 @@ struct ToolUseRequest {
 }
 
 /// Records a tool use.
-#[utoipa::path(post, path = "/api/sessions/observations", tag = "sessions", security(("token" = [])),
+#[utoipa::path(post, path = "/api/sessions/observations", tag = "sessions",
+    security(("token" = [])),
     request_body = ToolUseRequest,
     responses((status = 200, body = Queued), (status = "4XX", body = Problem)))]
 async fn observations(
@@ -312,7 +313,8 @@ struct Sessions {
 }
 
 /// Lists sessions, latest first.
-#[utoipa::path(get, path = "/api/sessions", tag = "reading", params(SessionListParams), security(("token" = [])),
+#[utoipa::path(get, path = "/api/sessions", tag = "reading", params(SessionListParams),
+    security(("token" = [])),
     responses((status = 200, body = Sessions), (status = "4XX", body = Problem)))]
 async fn list(
     State(state): State<Arc<AppState>>,

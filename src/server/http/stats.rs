@@ -193,7 +193,8 @@ struct Day {
 }
 
 /// Returns statistics of the last days.
-#[utoipa::path(get, path = "/api/stats/daily", tag = "reading", params(DailyParams), security(("token" = [])),
+#[utoipa::path(get, path = "/api/stats/daily", tag = "reading", params(DailyParams),
+    security(("token" = [])),
     responses((status = 200, body = Daily), (status = "4XX", body = Problem)))]
 async fn daily(
     State(state): State<Arc<AppState>>,
@@ -317,7 +318,8 @@ struct Logs {
 }
 
 /// Returns the last lines of the diagnostics.
-#[utoipa::path(get, path = "/api/logs", tag = "health", params(LogsParams), security(("token" = [])),
+#[utoipa::path(get, path = "/api/logs", tag = "health", params(LogsParams),
+    security(("token" = [])),
     responses((status = 200, body = Logs), (status = "4XX", body = Problem)))]
 async fn logs(
     State(state): State<Arc<AppState>>,

@@ -59,7 +59,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 }
 
 /// Streams live updates. Each event is JSON with a `type`; its ID is the position to resume from.
-#[utoipa::path(get, path = "/stream", tag = "stream", params(StreamParams), security(("token" = [])),
+#[utoipa::path(get, path = "/stream", tag = "stream", params(StreamParams),
+    security(("token" = [])),
     responses((status = 200, body = String, content_type = "text/event-stream"),
         (status = "4XX", body = Problem)))]
 async fn stream(

@@ -57,7 +57,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 }
 
 /// Returns memories around a memory or a time.
-#[utoipa::path(get, path = "/api/timeline", tag = "reading", params(TimelineParams), security(("token" = [])),
+#[utoipa::path(get, path = "/api/timeline", tag = "reading", params(TimelineParams),
+    security(("token" = [])),
     responses((status = 200, body = TimelineResponse), (status = "4XX", body = Problem)))]
 async fn show_timeline(
     State(state): State<Arc<AppState>>,

@@ -50,7 +50,7 @@ const SIGNATURE: &str = "x-claude-mem-signature";
 pub(super) struct ViewerLogin {
     links: Mutex<Vec<(String, Instant)>>,
     keys: Mutex<Vec<String>>,
-    /// What known browsers sign.
+    /// The text that known browsers sign.
     challenge: String,
     /// Held while `browsers.json` is changed.
     browsers: Mutex<()>,
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn unused_links_and_old_keys_do_not_pile_up() {
+    fn the_number_of_links_and_keys_is_limited() {
         let viewers = ViewerLogin::new().unwrap();
         let now = Instant::now();
         let oldest = viewers.add_link(now).unwrap();
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_viewer_is_entered_under_the_address_of_the_worker_alone() {
+    fn the_viewer_opens_only_under_the_address_of_the_worker() {
         let is_own = |host: &'static str, listens_on: &str| {
             let presence = Presence::new(listens_on, 37777, 1).unwrap();
             is_own_address(Some(&HeaderValue::from_static(host)), &presence)

@@ -29,9 +29,9 @@ const PARAMETERS: &[Parameter] = &[
 pub(super) static TOOL: Tool = Tool {
     name: "forget",
     title: "Forget",
-    description: "Forget memories when the user asks for it. The first call forgets nothing: it lists what would \
-                  be forgotten and returns a confirmation. Show that to the user; if they agree, call again with \
-                  the same ids and confirm.",
+    description: "Forget memories when the user asks for it. The first call forgets nothing: it \
+        lists what would be forgotten and returns a confirmation. Show that to the user; if they \
+        agree, call again with the same ids and confirm.",
     parameters: PARAMETERS,
     effect: Effect::Removes,
     run,

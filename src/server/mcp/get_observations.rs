@@ -30,8 +30,8 @@ const PARAMETERS: &[Parameter] = &[
 pub(super) static TOOL: Tool = Tool {
     name: "get_observations",
     title: "Read memories in full",
-    description: "Step 3: full text of observations, summaries and prompts, with their sources. Request all the \
-                  IDs you need in one call, and only those.",
+    description: "Step 3: full text of observations, summaries and prompts, with their sources. \
+        Request all the IDs you need in one call, and only those.",
     parameters: PARAMETERS,
     effect: Effect::Reads,
     run,

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_read_whole_up_to_the_limit_and_reading_goes_on_behind_a_longer_one() {
+    fn lines_up_to_the_limit_are_complete_and_longer_ones_are_skipped() {
         let text = "12345678\n123456789\n\nnext\n1234567890123456789\nlast";
         let expected = ["12345678", "too long, 9 kept", "", "next", "too long, 9 kept", "last"];
         assert_eq!(read_all(text), expected);

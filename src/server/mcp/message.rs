@@ -38,7 +38,7 @@ pub(super) enum Message<'a> {
     Refused(Option<&'a RawValue>, RpcError),
 }
 
-/// A request. Its ID is returned byte for byte, whatever its type.
+/// A request. Its ID is returned byte for byte, with any type.
 #[derive(Debug)]
 pub(super) struct Request<'a> {
     pub(super) id: &'a RawValue,
@@ -77,7 +77,7 @@ enum Outcome {
 
 impl<'a> Response<'a> {
     pub(super) fn new(id: Option<&'a RawValue>, outcome: Result<Value, RpcError>) -> Self {
-        // A model reads it, and sees invisible characters.
+        // The model reads the response, including invisible characters.
         let outcome = match outcome {
             Ok(mut result) => {
                 clean_json(&mut result);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_every_type_come_back_to_the_letter() {
+    fn ids_of_every_type_are_returned_unchanged() {
         for id in ["0", "-1", "1.0", "123456789012345678901234567890", r#""a\u0062""#, "null"]
             .into_iter()
             .chain(["true", "[1, 2]", r#"{"a": []}"#])
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused_and_keeps_its_id_where_it_has_one() {
+    fn invalid_requests_are_rejected_with_their_id() {
         for garbage in [&b"hello"[..], b"{", b"\xff\xfe", b"{} {}", b"\"\xc3\x28\""] {
             assert_eq!(refusal(garbage), (PARSE_ERROR, None));
         }
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn notifications_and_answers_want_no_answer() {
+    fn notifications_and_responses_get_no_response() {
         for line in [
             r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
             r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,

@@ -37,8 +37,9 @@ const PARAMETERS: &[Parameter] = &[
 pub(super) static TOOL: Tool = Tool {
     name: "remember",
     title: "Remember",
-    description: "Save a memory for later sessions when the user asks for it. It comes first in the context of \
-                  new sessions in this project. Sessions are recorded anyway: do not use it to log your work.",
+    description: "Save a memory for later sessions when the user asks for it. It comes first in \
+        the context of new sessions in this project. Sessions are recorded anyway: do not use it \
+        to log your work.",
     parameters: PARAMETERS,
     effect: Effect::Adds,
     run,

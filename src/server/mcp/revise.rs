@@ -32,9 +32,9 @@ const PARAMETERS: &[Parameter] = &[
 pub(super) static TOOL: Tool = Tool {
     name: "revise",
     title: "Revise a memory",
-    description: "Correct an observation when the user says that it is wrong, outdated or important: edit its text, \
-                  pin it, mark it as wrong, or name the one that supersedes it. What is wrong or superseded is \
-                  found with a mark, and given to no session.",
+    description: "Correct an observation when the user says that it is wrong, outdated or \
+        important: edit its text, pin it, mark it as wrong, or name the one that supersedes it. \
+        What is wrong or superseded is found with a mark, and given to no session.",
     parameters: PARAMETERS,
     effect: Effect::Removes,
     run,

@@ -26,8 +26,8 @@ const PARAMETERS: &[Parameter] = &[
     optional(
         "query",
         ParameterType::Text,
-        "Words to find: names of files, functions, errors. Each word counts. Supports \"a phrase\", +required, \
-         -excluded and prefix*. Without it, lists the newest memories.",
+        "Words to find: names of files, functions, errors. Each word counts. Supports \"a \
+         phrase\", +required, -excluded and prefix*. Without it, lists the newest memories.",
     ),
     optional("limit", ParameterType::Number(1, 1000), "Maximum number of results (default 40)"),
     optional("offset", ParameterType::Number(0, 1_000_000), "Skip this many results (default 0)"),
@@ -74,9 +74,9 @@ const PARAMETERS: &[Parameter] = &[
 pub(super) static TOOL: Tool = Tool {
     name: "search",
     title: "Search memory",
-    description: "Step 1: find memories of earlier sessions by their words. Returns a table of IDs, times, \
-                  types, titles and tokens to read, by day and file; the day and the file of the best match \
-                  come first. Then use timeline or get_observations with the IDs.",
+    description: "Step 1: find memories of earlier sessions by their words. Returns a table of \
+        IDs, times, types, titles and tokens to read, by day and file; the day and the file of \
+        the best match come first. Then use timeline or get_observations with the IDs.",
     parameters: PARAMETERS,
     effect: Effect::Reads,
     run,

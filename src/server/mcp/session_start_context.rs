@@ -24,8 +24,9 @@ const PARAMETERS: &[Parameter] = &[
 pub(super) static TOOL: Tool = Tool {
     name: "session_start_context",
     title: "Context of a new session",
-    description: "The overview that a new session receives: notes written by hand, recent sessions, the most useful \
-                  observations. For another project, or when the original is no longer in context.",
+    description: "The overview that a new session receives: notes written by hand, recent \
+        sessions, the most useful observations. For another project, or when the original is no \
+        longer in context.",
     parameters: PARAMETERS,
     effect: Effect::Reads,
     run,

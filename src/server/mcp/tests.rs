@@ -31,20 +31,21 @@ fn a_known_protocol_version_is_accepted_and_an_unknown_one_becomes_the_newest() 
 }
 
 #[test]
-fn instructions_are_short_enough_to_reach_the_model_whole() {
+fn instructions_are_short_enough_to_reach_the_model_uncut() {
     // Claude Code cuts them at 2048 characters.
     assert!(INSTRUCTIONS.len() < 1500, "{}", INSTRUCTIONS.len());
 }
 
 #[test]
-fn wrong_arguments_are_answered_with_what_was_expected() {
+fn errors_for_wrong_arguments_name_the_expected_ones() {
     for (arguments, expected) in [
         (json!({}), "`ids` is required: an array of IDs such as [12, \"S3\", \"P9\"]"),
         (json!([1]), "arguments must be an object"),
         (json!({"ids": [1], "limt": 3}), "there is no parameter `limt`: did you mean `limit`?"),
         (
             json!({"ids": [1], "xyzzy": 3}),
-            "there is no parameter `xyzzy`; expected one of: ids, query, limit, orderBy, files, anchor",
+            "there is no parameter `xyzzy`; expected one of: ids, query, limit, orderBy, files, \
+             anchor",
         ),
         (json!({"ids": [1], "query": 3}), "`query` must be a string, not 3"),
         (
@@ -83,7 +84,7 @@ fn wrong_arguments_are_answered_with_what_was_expected() {
 }
 
 #[test]
-fn arguments_are_read_in_every_form_they_may_have() {
+fn arguments_are_accepted_in_every_format() {
     let arguments = check(json!({
         "ids": [12, "#12", " S3", 12.0, "p9"],
         "query": "  torn log ",
@@ -104,7 +105,7 @@ fn arguments_are_read_in_every_form_they_may_have() {
 }
 
 #[test]
-fn the_schema_says_the_same_as_the_checks() {
+fn the_schema_matches_the_validation() {
     let expected = json!({
         "type": "object",
         "properties": {

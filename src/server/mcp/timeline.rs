@@ -53,8 +53,9 @@ const PARAMETERS: &[Parameter] = &[
 pub(super) static TOOL: Tool = Tool {
     name: "timeline",
     title: "Timeline of memories",
-    description: "Step 2: see what happened before and after a memory or a time: prompts, observations and \
-                  summaries in order. Without anchor and query: the latest in this project.",
+    description: "Step 2: see what happened before and after a memory or a time: prompts, \
+        observations and summaries in order. Without anchor and query: the latest in this \
+        project.",
     parameters: PARAMETERS,
     effect: Effect::Reads,
     run,

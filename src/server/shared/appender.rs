@@ -184,7 +184,7 @@ mod tests {
     use claude_mem_core::environment::Environment;
 
     #[test]
-    fn many_at_once_are_each_appended_once_and_share_their_syncs() {
+    fn concurrent_requests_are_appended_once_and_share_syncs() {
         let dir = tempfile::tempdir().unwrap();
         let batches = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&batches);

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_stands_still_or_shrinks_once_is_none() {
+    fn a_queue_that_is_constant_or_shrinks_once_is_not_an_alert() {
         assert_eq!(history(0..20).alert(), None, "too early to tell");
         assert_eq!(history([7; 60]).alert(), None);
         assert_eq!(
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_one_sample_a_minute_and_only_so_many() {
+    fn there_is_one_sample_per_minute_up_to_a_maximum() {
         let all = history(0..1000).samples();
         assert_eq!((all.len(), all[0].events), (SAMPLES_MAX, 1000 - SAMPLES_MAX as u64));
         let history = history([1]);

@@ -41,7 +41,7 @@ impl File {
         self.packed.get_or_init(|| {
             let mut packer = GzEncoder::new(Vec::new(), Compression::best());
             let written = packer.write_all(self.text.as_bytes()).and_then(|()| packer.finish());
-            written.expect("a vector takes whatever is written to it")
+            written.expect("writing to a vector cannot fail")
         })
     }
 }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_that_is_asked_for_is_there() {
+    fn every_referenced_file_exists() {
         let asked = |text: &'static str, before: &'static str| {
             text.split(before).skip(1).map(|rest| rest.split('"').next().unwrap())
         };
@@ -149,7 +149,7 @@ mod tests {
 
     /// The browser refuses all of these under our policy; this test finds it without a browser.
     #[test]
-    fn nothing_that_was_recorded_can_become_markup() {
+    fn recorded_text_cannot_become_markup() {
         let ways = [
             "innerHTML",
             "outerHTML",
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_of_anybody_else() {
+    fn no_file_refers_to_another_server() {
         for file in FILES.iter().chain([&PAGE]) {
             let text = file.text.replace("http://www.w3.org/2000/svg", "");
             assert!(!text.contains("http://") && !text.contains("https://"), "{}", file.name);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_differ_as_texts_do() {
+    fn different_texts_have_different_tags() {
         let tags: BTreeSet<&str> = FILES.iter().map(File::tag).collect();
         assert_eq!(tags.len(), FILES.len());
     }

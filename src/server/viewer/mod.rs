@@ -54,8 +54,7 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     router.route("/assets/{name}", get(asset)).route("/favicon.ico", get(icon))
 }
 
-/// The page, which says that it does not have this address; `None` if the request is not for a
-/// page.
+/// The page for an unknown address; `None` if the request is not for a page.
 pub(crate) fn not_found(request: &Request) -> Option<Response> {
     let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
     let is_for_page = request.method() == Method::GET && accept?.contains("text/html");

@@ -1,13 +1,12 @@
-//! The embedding thread: gives memories their vectors, after all other work.
+//! The embedding thread: computes missing vectors, after all other work.
 //!
-//! The lowest priority is not enough: where the kernel shares processors between sessions or
-//! control groups first, this thread is alone in the worker's group and would get as much as a
-//! whole build in another one. So it looks how long it had to wait for a processor, and pauses
-//! while others want it.
+//! The lowest priority is not enough: where the kernel first divides processors between sessions or
+//! control groups, this thread is alone in the worker's group and would get as much time as a whole
+//! build in another one. So it measures how long it waited for a processor, and pauses while others
+//! need it.
 //!
-//! It starts a run when events were indexed. A run that finds nothing missing is short. Each text
-//! takes some hundredths of a second of one core at the lowest priority, and the thread waits while
-//! a search runs.
+//! A run starts when events were indexed. A run that finds nothing missing is short. Each text
+//! takes some hundredths of a second of one core, and the thread waits while a search runs.
 
 use std::{
     sync::Arc,
@@ -39,7 +38,7 @@ const PAUSED_MAX: Duration = Duration::from_secs(2);
 /// Page cache of the database.
 const CACHE_KB: u32 = 256;
 
-/// Starts the thread. It may end at any time with the process: a torn record does not count.
+/// Starts the thread. The process can end it at any time: a torn record is ignored.
 pub(super) fn start(shared: &Arc<Shared>) -> Result<(), Failure> {
     let (shared, changes) = (Arc::clone(shared), shared.changes.subscribe());
     thread::Builder::new()
@@ -53,7 +52,7 @@ fn run(shared: &Arc<Shared>, mut changes: Receiver<Change>) {
     os::lower_thread_priority();
     let mut texts_at = Instant::now();
     let (mut is_unfinished, mut pause) = (false, PAUSE);
-    // The first change says that the database is complete.
+    // The first change shows that the database is complete.
     while is_unfinished || wait_for_fold(&mut changes) {
         thread::sleep(pause);
         if shared.is_ending() {
@@ -95,7 +94,7 @@ fn wait_for_fold(changes: &mut Receiver<Change>) -> bool {
     true
 }
 
-/// One run. False if it did not get to the end.
+/// Runs once. Returns false if it did not finish.
 fn turn(shared: &Arc<Shared>, depth: Depth) -> Result<bool, Failure> {
     let app = shared.app();
     let Some(store) = Store::open_read_only(&app.paths.memory())? else { return Ok(true) };
@@ -138,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_pauses_while_others_want_the_processor() {
+    fn the_thread_pauses_while_others_need_the_processor() {
         let millis = Duration::from_millis;
         let pause = |ran: u64, waited: u64| {
             pause_for_others(

@@ -1,8 +1,8 @@
-//! `worker.sock`: JSON lines for programs that are not hooks, and for hooks that ask for a ranking.
+//! `worker.sock`: JSON lines for programs that are not hooks, and for hooks that request a ranking.
 //!
 //! Each line is an object with a `type`, and gets one line in response, in order. Events are
-//! captured like hook payloads, redaction included, and are on disk before the response. Lines that
-//! arrive together are appended together.
+//! captured and redacted like hook payloads, and are on disk before the response. Lines that arrive
+//! together are appended together.
 
 use std::{io, path::Path, sync::Arc, time::Duration};
 
@@ -75,7 +75,7 @@ enum ParsedLine {
     Response(Value),
     /// A health request.
     Health,
-    /// A request for the memories that a prompt is about.
+    /// A request for the memories relevant to a prompt.
     Recall(RecallMessage<'static>),
 }
 
@@ -225,7 +225,8 @@ fn facts(
     let session = named.into_iter().flatten().next().ok_or("`session_id` is missing")?;
     let client = message.take("platform");
     // Without a folder the event belongs to the project of its session. The folder is redacted
-    // first, as hooks do it: its last part alone no longer shows that it has a password.
+    // first, as in hooks: after splitting, its last part alone no longer shows that it contains a
+    // password.
     let cwd = message.peek("cwd").map(|cwd| redact_text(&cwd, Policy::default()).text);
     let project = cwd.map_or_else(ProjectId::of_session, |cwd| ProjectId::of(Path::new(&cwd)));
     let (mut facts, mut skipped) = (Vec::new(), None);

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_taken_port_is_left_to_whoever_has_it() {
+    fn an_occupied_port_is_replaced_by_a_free_one() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let held = TcpListener::bind(taken).unwrap();
         let port = taken.port().to_string();
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn others_can_reach_it_only_if_that_is_wanted_twice() {
+    fn a_public_address_needs_two_settings() {
         let any = ("CLAUDE_MEM_WORKER_HOST", "0.0.0.0");
         let port = ("CLAUDE_MEM_WORKER_PORT", "0");
         assert!(listening(&[any, port]).ip().is_loopback());

@@ -178,7 +178,7 @@ impl MainLoop {
             self.plan()?;
         }
         if has_new_settings {
-            // A failure of the provider before may no longer count.
+            // An earlier failure of the provider may be outdated.
             let progress = self.shared.board.read();
             let (is_processing, waiting) = (progress.asking > 0, progress.waiting);
             self.shared.notify(Change::Processing { is_processing, waiting });

@@ -1,8 +1,8 @@
 //! The worker: one background process that distills and serves HTTP and the socket.
 //!
-//! It holds no state of its own. If it is killed, nothing is lost: the log has everything, and the
+//! It has no persistent state. If it is killed, nothing is lost: the log has everything, and the
 //! next worker continues. One single-threaded runtime serves all connections; blocking work
-//! (database, providers, flushes) has a few threads of its own.
+//! (database, providers, flushes) runs on a few separate threads.
 
 pub mod client;
 mod embedding;

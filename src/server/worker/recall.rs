@@ -1,7 +1,7 @@
-//! The ranking of memories for a prompt, over `worker.sock`: what a hook sends, and how the worker
-//! responds.
+//! Ranks memories for a prompt, over `worker.sock`: the request of a hook, and the response of the
+//! worker.
 //!
-//! A hook has a ranking of its own, so the worker has little time, and its absence is not an error.
+//! A hook can rank by itself, so the worker has little time, and its absence is not an error.
 
 use std::{borrow::Cow, path::Path, sync::Arc, sync::mpsc, thread, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::shared::Shared;
 /// reason.
 const RESPONSE_MAX: Duration = Duration::from_millis(30);
 
-/// A prompt, and among which memories to look.
+/// A prompt, and which memories to search.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct RecallMessage<'a> {
     #[serde(rename = "type", default)]
@@ -41,8 +41,8 @@ struct RecallResponse {
 
 /// The worker's ranking for a prompt. `None` if no worker responds in time.
 ///
-/// The request has a thread of its own, because connecting to a worker that hangs may block, too.
-/// It ends with the process.
+/// The request runs on a separate thread, because connecting to a stuck worker can block, too. The
+/// thread ends with the process.
 pub fn ask(data: &Path, recall: &Recall<'_>) -> Option<Vec<i64>> {
     let message = RecallMessage {
         kind: "recall".into(),

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odd_paths_survive_both_kinds_of_file() {
+    fn unusual_paths_are_escaped_in_both_kinds_of_file() {
         let (program, data) = (Path::new("/a b/c%d$e"), Path::new("/data <&>"));
         let unit = systemd(Path::new("/units"), program, data);
         assert_eq!(unit.file, Path::new("/units/claude-mem.service"));

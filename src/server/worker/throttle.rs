@@ -44,7 +44,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn a_turn_of_a_session_is_not_held_up() {
+    fn a_single_turn_is_not_delayed() {
         let mut pace = Throttle::default();
         for _ in 0..8 {
             assert_eq!(pace.rest(), Duration::ZERO);
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_rush_it_rests_three_times_as_long_as_it_works() {
+    fn under_load_pauses_take_three_times_the_work() {
         let mut pace = Throttle::default();
         let (mut worked, mut rested) = (Duration::ZERO, Duration::ZERO);
         for _ in 0..1000 {
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn no_rest_is_long_and_all_of_it_is_over_some_time() {
+    fn every_pause_is_short_and_ends() {
         let mut pace = Throttle::default();
         pace.worked(Duration::from_secs(60));
         assert_eq!(pace.rest(), REST_MAX);

@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_decide_and_nonsense_is_never_newer() {
+    fn numbers_decide_and_invalid_versions_are_never_newer() {
         for (newer, older) in [("0.2.0", "0.1.9"), ("1.0.0", "0.99.99"), ("0.1.10", "0.1.9")] {
             assert!(is_newer(newer, older) && !is_newer(older, newer), "{newer} {older}");
         }

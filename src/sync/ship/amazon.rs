@@ -186,7 +186,8 @@ impl Profile {
             name if self.exists => {
                 let name = name.as_deref().unwrap_or("default");
                 format!(
-                    "the profile `{name}` has no key; logins, roles and credential processes are not supported"
+                    "the profile `{name}` has no key; logins, roles and credential processes are \
+                     not supported"
                 )
             }
             _ => "there are none in settings, environment variables or files".into(),

@@ -1,8 +1,8 @@
-//! The backup of the log on this machine, kept while `CLAUDE_MEM_SHIP_TO` is empty.
+//! The backup of the log on this machine, used while `CLAUDE_MEM_SHIP_TO` is empty.
 //!
 //! It is a remote in the directory `backups/log`, with the same objects, checks and commands as any
 //! other. It protects against damage and mistakes, not against the loss of the disk. It differs
-//! from other remotes in three ways: it holds only the newest segments, up to a limit; it is
+//! from other remotes in three ways: it contains only the newest segments, up to a limit; it is
 //! rewritten as soon as events are erased from the log; and if its history diverges from the log,
 //! the worker replaces it without asking the user.
 
@@ -48,7 +48,7 @@ pub fn is_on(settings: &Settings) -> bool {
     settings.get(&SHIP_TO).is_empty() && bytes_max(settings) > 0
 }
 
-/// A remote that holds only the newest segments.
+/// A remote that contains only the newest segments.
 #[derive(Debug)]
 pub(super) struct BackupLimit {
     pub(super) dir: PathBuf,

@@ -44,13 +44,18 @@ pub(super) fn failed(place: &str, error: &object_store::Error) -> Option<Error> 
 pub(super) fn remedy(place: &str) -> &'static str {
     match scheme(place) {
         "gs" => {
-            "set `GOOGLE_APPLICATION_CREDENTIALS` or `claude-mem settings set SHIP_GOOGLE_CREDENTIALS …` to the file of a service account, or run `gcloud auth application-default login`"
+            "set `GOOGLE_APPLICATION_CREDENTIALS` or `claude-mem settings set \
+             SHIP_GOOGLE_CREDENTIALS …` to the file of a service account, or run `gcloud auth \
+             application-default login`"
         }
         "az" | "azure" => {
-            "set `AZURE_STORAGE_ACCOUNT_NAME`, and `AZURE_STORAGE_ACCOUNT_KEY` or `AZURE_STORAGE_SAS_TOKEN`; or run `az login` and set `AZURE_USE_AZURE_CLI=true`"
+            "set `AZURE_STORAGE_ACCOUNT_NAME`, and `AZURE_STORAGE_ACCOUNT_KEY` or \
+             `AZURE_STORAGE_SAS_TOKEN`; or run `az login` and set `AZURE_USE_AZURE_CLI=true`"
         }
         _ => {
-            "set `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, or SHIP_ACCESS_KEY_ID and SHIP_SECRET_ACCESS_KEY with `claude-mem settings set`, or run `aws configure`; for a login or a role, run `eval \"$(aws configure export-credentials --format env)\"`"
+            "set `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, or SHIP_ACCESS_KEY_ID and \
+             SHIP_SECRET_ACCESS_KEY with `claude-mem settings set`, or run `aws configure`; for a \
+             login or a role, run `eval \"$(aws configure export-credentials --format env)\"`"
         }
     }
 }
@@ -59,11 +64,13 @@ pub(super) fn remedy(place: &str) -> &'static str {
 pub(super) fn denied_hint(place: &str) -> &'static str {
     match scheme(place) {
         "s3" | "s3a" => {
-            "check the credentials (`AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, the settings of these names, or `~/.aws`) and their permissions"
+            "check the credentials (`AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, the settings \
+             of these names, or `~/.aws`) and their permissions"
         }
         "gs" => "check the credentials (`GOOGLE_APPLICATION_CREDENTIALS`) and their permissions",
         "az" | "azure" => {
-            "check the credentials (`AZURE_STORAGE_ACCOUNT_NAME` and `AZURE_STORAGE_ACCOUNT_KEY`) and their permissions"
+            "check the credentials (`AZURE_STORAGE_ACCOUNT_NAME` and `AZURE_STORAGE_ACCOUNT_KEY`) \
+             and their permissions"
         }
         _ => "check the owner and the permissions of the directory",
     }

@@ -189,7 +189,8 @@ impl fmt::Display for Error {
             }
             Self::RolledBack { place, found, shipped } => write!(
                 out,
-                "{place} is older than what was shipped: its newest entry is {found:x}, and {shipped:x} was shipped"
+                "{place} is older than what was shipped: its newest entry is {found:x}, and \
+                 {shipped:x} was shipped"
             ),
             Self::NoHosts { place } => write!(out, "there is no log in {place}"),
             Self::SeveralHosts { place, hosts } => {
@@ -210,46 +211,71 @@ impl From<Error> for Failure {
         match error {
             E::Log(error) => error.into(),
             E::Place { .. } => Self::usage(error.to_string()).remedy(
-                "give a directory, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`, `az://CONTAINER/PREFIX`",
+                "give a directory, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`, \
+                 `az://CONTAINER/PREFIX`",
             ),
             E::Unreachable { .. } => failure
                 .meaning("nothing is lost: events that are not shipped yet are in the local log")
-                .remedy("try again when the remote is reachable; shipping continues where it stopped"),
+                .remedy(
+                    "try again when the remote is reachable; shipping continues where it \
+                     stopped",
+                ),
             E::Denied { ref place, .. } => failure
                 .meaning("nothing was read or changed there")
                 .remedy(credentials::denied_hint(place)),
             E::Credentials { ref place, .. } => failure
-                .meaning("no request was sent; events that are not shipped yet are in the local log")
+                .meaning(
+                    "no request was sent; events that are not shipped yet are in the local \
+                     log",
+                )
                 .remedy(credentials::remedy(place)),
             E::NoBucket { .. } => failure
                 .meaning("nothing is lost: events that are not shipped yet are in the local log")
                 .remedy("create the bucket, or correct its name"),
-            E::Missing { .. } | E::Damaged { .. } => failure
-                .meaning("the rest of the remote can still be used")
-                .remedy("repair it with `claude-mem verify --remote --repair` on the machine that shipped it; if that machine is lost, restore the intact rest with `claude-mem restore --salvage`"),
+            E::Missing { .. } | E::Damaged { .. } => {
+                failure.meaning("the rest of the remote can still be used").remedy(
+                    "repair it with `claude-mem verify --remote --repair` on the machine that \
+                    shipped it; if that machine is lost, restore the intact rest with `claude-mem \
+                    restore --salvage`",
+                )
+            }
             E::OtherLog { .. } => failure
                 .meaning("objects were copied between logs; it was not used")
                 .remedy("see what is there with `claude-mem verify --remote`"),
-            E::WrongKey { .. } => failure
-                .meaning("it can be read only with the key that encrypted it")
-                .remedy("copy the key from the other machine: `claude-mem key show` there, `claude-mem key import` here"),
+            E::WrongKey { .. } => {
+                failure.meaning("it can be read only with the key that encrypted it").remedy(
+                    "copy the key from the other machine: `claude-mem key show` there, \
+                     `claude-mem key import` here",
+                )
+            }
             E::NotEncrypted { .. } => failure
                 .meaning("it was shipped before there was a key, or it was forged; it was not used")
-                .remedy("on the machine that shipped it, import the key and ship again; or move `ship.key` away to read unencrypted objects"),
+                .remedy(
+                    "on the machine that shipped it, import the key and ship again; or move \
+                     `ship.key` away to read unencrypted objects",
+                ),
             E::Newer { .. } => {
                 failure.meaning("nothing was changed").remedy("use a newer version of claude-mem")
             }
-            E::Diverged { .. } => failure
-                .meaning("nothing was shipped, so that neither side loses events")
-                .remedy("compare with `claude-mem verify --remote`, copy missing events to this machine with `--repair`, or ship to another place"),
+            E::Diverged { .. } => {
+                failure.meaning("nothing was shipped, so that neither side loses events").remedy(
+                    "compare with `claude-mem verify --remote`, copy missing events to this \
+                     machine with `--repair`, or ship to another place",
+                )
+            }
             E::RolledBack { .. } => failure
                 .meaning("entries were deleted, or the remote was rolled back; nothing was shipped")
-                .remedy("bring it up to date from this log with `claude-mem verify --remote --repair`, or ship to another place"),
-            E::NoHosts { .. } => failure.remedy("ship a log there first: `claude-mem ship --to URL`"),
-            E::SeveralHosts { .. } => failure.remedy("choose one with `--host`"),
-            E::Io { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                failure.meaning("nothing was left half-done").remedy("free disk space, then run it again")
+                .remedy(
+                    "bring it up to date from this log with `claude-mem verify --remote \
+                     --repair`, or ship to another place",
+                ),
+            E::NoHosts { .. } => {
+                failure.remedy("ship a log there first: `claude-mem ship --to URL`")
             }
+            E::SeveralHosts { .. } => failure.remedy("choose one with `--host`"),
+            E::Io { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => failure
+                .meaning("nothing was left half-done")
+                .remedy("free disk space, then run it again"),
             E::Io { .. } => failure,
         }
     }

@@ -24,7 +24,7 @@ pub(super) fn io_kind(error: &object_store::Error) -> Option<io::ErrorKind> {
 }
 
 /// The useful part of an error. Its text has many lines and contains the request. The reason is at
-/// the end of the first line or in the response body; the root cause is added if it says more.
+/// the end of the first line or in the response body; the root cause is appended if it differs.
 pub(super) fn first_line(error: &object_store::Error) -> String {
     let text = error.to_string();
     let message = match text.split_once(GENERIC.1) {
@@ -85,11 +85,14 @@ mod tests {
     fn error_texts_omit_the_request_and_the_markup() {
         let request = "Error performing list request: Error performing GET http://x?y in 1ms - ";
         let status = "Server returned non-2xx status code: ";
-        let xml = "403 Forbidden: <?xml version='1.0'?>\n<Error><Code>AccessDenied</Code>\n<Message>No.</Message>\
-                   <Details>ada may not list.</Details></Error>";
+        let xml = "\
+            403 Forbidden: <?xml version='1.0'?>\n<Error><Code>AccessDenied</Code>\n\
+            <Message>No.</Message><Details>ada may not list.</Details></Error>";
         let shown = message(&format!("{request}{status}{xml}"));
         assert_eq!(shown, format!("{status}403 Forbidden: AccessDenied: No.: ada may not list."));
-        let json = "400 Bad Request: {\n  \"error\": \"invalid_grant\",\n  \"error_description\": \"Expired.\"\n}";
+        let json = "\
+            400 Bad Request: {\n  \"error\": \"invalid_grant\",\n  \
+            \"error_description\": \"Expired.\"\n}";
         let shown = message(&format!("{request}{status}{json}\n\nDebug source: …"));
         assert_eq!(shown, format!("{status}400 Bad Request: invalid_grant: Expired."));
         assert_eq!(

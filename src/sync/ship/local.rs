@@ -174,7 +174,7 @@ impl LogSnapshot {
     }
 }
 
-/// Runs blocking file I/O on a thread of its own.
+/// Runs blocking file I/O on a separate thread.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {

@@ -4,9 +4,9 @@
 //! that is down and a bad setting is only in its text. All matched texts are here, and a test
 //! provokes each with the pinned version: an update that changes one fails there.
 
-/// Every error that has no variant of its own: `Generic S3 error: …`.
+/// Every error without a separate variant: `Generic S3 error: …`.
 pub(super) const GENERIC: (&str, &str) = ("Generic ", " error: ");
-/// A request failed; what happened is after ` - `.
+/// A request failed; the reason is after ` - `.
 pub(super) const REQUEST: &str = "Error performing";
 /// The server answered with an error.
 pub(super) const STATUS: &str = "status code: ";

@@ -34,7 +34,7 @@ pub struct Shipper {
     name: String,
     state: PathBuf,
     lock: PathBuf,
-    /// Set for the backup, which holds only the newest segments.
+    /// Set for the backup, which contains only the newest segments.
     limit: Option<BackupLimit>,
     /// The state of the remote, once loaded.
     head: Option<Head>,
@@ -65,7 +65,9 @@ pub struct Shipped {
 }
 
 /// What [`Shipped::is_refilled`] means, for the user.
-pub const REFILLED: &str = "the backup location was empty although this machine had uploaded to it; the whole log was uploaded again";
+pub const REFILLED: &str = "\
+    the backup location was empty although this machine had uploaded to it; the whole log was \
+    uploaded again";
 
 /// Attempts per run, if the log or the remote changes meanwhile.
 const ATTEMPTS_MAX: usize = 5;

@@ -87,7 +87,8 @@ fn figures(measured: &Measured) -> Vec<Figure> {
         Figure {
             title: "Compacting a log against copying it".into(),
             about: format!(
-                "{} MB of tool uses as JSON, as hooks record them, {} bytes each on average; {} MB afterwards.",
+                "{} MB of tool uses as JSON, as hooks record them, {} bytes each on average; {} \
+                 MB afterwards.",
                 bytes >> 20,
                 bytes / records.max(1),
                 bytes_after >> 20
@@ -116,8 +117,8 @@ fn figures(measured: &Measured) -> Vec<Figure> {
         Figure {
             title: "Reading a compacted log".into(),
             about: format!(
-                "Every record, checked and unpacked, as a rebuild reads them: {:.1} of the time of reading the log \
-                 as it was written. No limit is set.",
+                "Every record, checked and unpacked, as a rebuild reads them: {:.1} of the time \
+                 of reading the log as it was written. No limit is set.",
                 seconds(5) / seconds(4)
             ),
             columns: vec!["best", "of what there was"],
@@ -190,7 +191,7 @@ fn copy(from: &Path, to: &Path) -> Outcome<()> {
 
 fn compact(dir: &Path) -> Outcome<()> {
     let compactor = Compactor::begin(dir, &Options::default(), Packing::default())?;
-    let compactor = compactor.ok_or("somebody else compacts it")?;
+    let compactor = compactor.ok_or("another process compacts it")?;
     let waiting = Mutex::new(segments(dir)?.into_iter());
     let next = || waiting.lock().map(|mut waiting| waiting.next());
     thread::scope(|scope| {

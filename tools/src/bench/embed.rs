@@ -14,8 +14,9 @@ use super::{
 
 pub(super) const GROUP: Group = Group {
     name: "embed",
-    about: "The built-in embedding model on one thread. The weights are in memory. Times are processor \
-            time, because an embedding thread has the lowest priority and waits for all others.",
+    about: "The built-in embedding model on one thread. The weights are in memory. Times are \
+        processor time, because an embedding thread has the lowest priority and waits for all \
+        others.",
     figures: &[("speed", speed), ("memory", memory)],
 };
 
@@ -98,8 +99,9 @@ fn memory(_: &Settings, _: &Scratch) -> Outcome<Vec<Figure>> {
         |kilobytes: u64| format!("{:.1} MB", kilobytes.saturating_sub(before) as f64 / 1024.0);
     Ok(vec![Figure {
         title: "Memory for the model".into(),
-        about: "Resident memory beyond the model file, while and after the longest text that the model reads (512 \
-                tokens) is embedded. The file is mapped by the executable, and its pages can be dropped at any time."
+        about: "Resident memory beyond the model file, while and after the longest text that the \
+            model reads (512 tokens) is embedded. The file is mapped by the executable, and its \
+            pages can be dropped at any time."
             .into(),
         columns: vec!["megabytes"],
         rows: vec![

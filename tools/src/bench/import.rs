@@ -19,8 +19,10 @@ pub(super) const GROUP: Group = Group {
 };
 
 /// Sample text of users and tools.
-const PROSE: &str = "The log is read in order and folded into rows; a damaged record costs itself alone, and reading \
-    continues after it. The process that fills a segment rolls it, and the next hook writes to the new one.";
+const PROSE: &str = "\
+    The log is read in order and folded into rows; a damaged record costs itself alone, and \
+    reading continues after it. The process that fills a segment rolls it, and the next hook \
+    writes to the new one.";
 /// Sample output of tools: this file.
 const CODE: &str = include_str!("import.rs");
 
@@ -34,8 +36,8 @@ fn rows(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
     let per_second = |one: &Samples| format!("{:.0}", count as f64 / one.min().as_secs_f64());
     Ok(vec![Figure {
         title: format!("{count} rows of the TypeScript claude-mem"),
-        about: "Sessions, prompts, observations and summaries as that program stores them, in one database. With \
-                `--dry-run` nothing is recorded."
+        about: "Sessions, prompts, observations and summaries as that program stores them, in one \
+            database. With `--dry-run` nothing is recorded."
             .into(),
         columns: vec!["fastest", "median", "rows per second"],
         rows: samples.iter().map(|one| described(one, per_second(one))).collect(),
@@ -126,7 +128,8 @@ fn make_database(path: &Path, rows: u64) -> Outcome<()> {
         let project = format!("project-{}", session % 7);
         match number % 50 {
             0 => filling.prepare_cached(
-                "insert into sdk_sessions values (?1, ?2, ?3, ?4, 'begin', '2025-02-19T21:20:00.000Z', ?5, 'completed')",
+                "insert into sdk_sessions values (?1, ?2, ?3, ?4, 'begin', \
+                 '2025-02-19T21:20:00.000Z', ?5, 'completed')",
             )?.execute((session + 1, names.0, names.1, project, at))?,
             1..=5 => filling.prepare_cached(
                 "insert into user_prompts values (?1, ?2, ?3, ?4, '2025-02-19T21:20:00.000Z', ?5)",

@@ -115,8 +115,8 @@ pub(crate) fn binary() -> Outcome<PathBuf> {
     match found.is_file() {
         true => Ok(found),
         false => Err(format!(
-            "there is no {}: build it with `cargo build --release --bin claude-mem`, or name another in \
-             CLAUDE_MEM_BINARY",
+            "there is no {}: build it with `cargo build --release --bin claude-mem`, or name \
+             another in CLAUDE_MEM_BINARY",
             found.display()
         )
         .into()),

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missed_figure_stands_out() {
+    fn a_missed_bound_is_marked() {
         let verdict = Verdict { target: "at most 1".into(), reached: "2".into(), is_met: false };
         let figure = Figure {
             title: "Space".into(),

@@ -198,8 +198,9 @@ fn restore(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
     Ok(vec![Figure {
         title: "Restoring".into(),
         about: format!(
-            "{bytes} bytes of log from a directory on the same disk, every object checked against its checksum and \
-             every part of a segment against its hash in the manifest, all of it synced. The database is not built."
+            "{bytes} bytes of log from a directory on the same disk, every object checked against \
+             its checksum and every part of a segment against its hash in the manifest, all of it \
+             synced. The database is not built."
         ),
         columns: report::TIMES.to_vec(),
         rows: report::against_first(&samples),

@@ -10,8 +10,9 @@ use super::{
 
 pub(super) const GROUP: Group = Group {
     name: "vectors",
-    about: "The exact scan: a query of 384 dimensions is compared with every record, and the 200 nearest memories are \
-            chosen. The vectors are random; a scan does the same work for all. The file is in the page cache.",
+    about: "The exact scan: a query of 384 dimensions is compared with every record, and the 200 \
+        nearest memories are chosen. The vectors are random; a scan does the same work for all. \
+        The file is in the page cache.",
     figures: &[("scan", scan), ("million", scan_million)],
 };
 

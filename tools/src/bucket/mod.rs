@@ -306,8 +306,9 @@ impl Inner {
                 }
                 _ => {
                     let xml = format!(
-                        "<Contents><Key>{name}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified>\
-                         <ETag>\"0\"</ETag><Size>0</Size></Contents>"
+                        "<Contents><Key>{name}</Key>\
+                         <LastModified>2026-01-01T00:00:00.000Z</LastModified><ETag>\"0\"</ETag>\
+                         <Size>0</Size></Contents>"
                     );
                     found.insert(name.to_owned(), xml);
                 }

@@ -83,8 +83,8 @@ impl Answer {
         let Self { status, body } = self;
         // Every object has generation 1, which no request refers to.
         let mut answer = format!(
-            "HTTP/1.1 {status} As Scripted\r\nContent-Length: {}\r\nETag: \"0\"\r\nx-goog-generation: 1\r\n\
-             Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\n\r\n",
+            "HTTP/1.1 {status} As Scripted\r\nContent-Length: {}\r\nETag: \"0\"\r\n\
+             x-goog-generation: 1\r\nLast-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\n\r\n",
             body.len()
         )
         .into_bytes();

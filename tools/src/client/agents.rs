@@ -253,7 +253,8 @@ pub static AGENTS: [Agent; 6] = [
             ),
             (
                 ".config/opencode/package-lock.json",
-                "{\"packages\": {\"\": {\"dependencies\": {\"@opencode-ai/plugin\": \"1.18.33\"}}}}\n",
+                "{\"packages\": {\"\": {\"dependencies\": {\"@opencode-ai/plugin\": \
+                 \"1.18.33\"}}}}\n",
             ),
             (".config/opencode/node_modules/.package-lock.json", "{}\n"),
         ],

@@ -310,8 +310,10 @@ mod tests {
     #[test]
     fn a_client_that_does_not_run_is_not_kept() {
         let cache = tempfile::tempdir().unwrap();
-        let fake = "mkdir -p \"$5/node_modules/.bin\"; printf '#!/bin/sh\\necho no native part; exit 1' \
-                    >\"$5/node_modules/.bin/claude\"; chmod +x \"$5/node_modules/.bin/claude\"";
+        let fake = "\
+            mkdir -p \"$5/node_modules/.bin\"; printf '#!/bin/sh\\n\
+            echo no native part; exit 1' >\"$5/node_modules/.bin/claude\"; chmod +x \
+            \"$5/node_modules/.bin/claude\"";
         let npm = npm(cache.path(), fake);
         let message = install(cache.path(), &claude_code("1.2.3"), &npm).unwrap_err().to_string();
         assert!(message.contains("no native part"), "{message}");

@@ -161,9 +161,11 @@ mod tests {
 
     #[test]
     fn every_byte_of_a_message_belongs_to_one_part() {
-        let text = "Already:\n- x\n<session project=\"p\">\n<prompt number=\"1\">\nfix &lt;b>\n</prompt>\n\
-                    <tool name=\"Bash\" at=\"1\">\n$ ls\n<output>\na\n</output>\n</tool>\n<said>\nso\n</said>\n\
-                    <answer>\ndone\n</answer>\n</session>\nThe turn is over.";
+        let text = "\
+            Already:\n- x\n<session project=\"p\">\n<prompt number=\"1\">\nfix &lt;b>\n\
+            </prompt>\n<tool name=\"Bash\" at=\"1\">\n$ ls\n<output>\na\n</output>\n\
+            </tool>\n<said>\nso\n</said>\n<answer>\ndone\n</answer>\n</session>\n\
+            The turn is over.";
         let parts = parts(text);
         assert_eq!(parts.values().sum::<usize>(), text.len());
         assert_eq!(parts["closing"], "The turn is over.".len());

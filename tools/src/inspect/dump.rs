@@ -113,7 +113,8 @@ impl Line {
             (Some(id), Some(kind), Some(schema)) => {
                 let flags = self.flags.join(",");
                 let text = format!(
-                    "{place:<16} {what:<7} {id} kind {kind} schema {schema} {bytes:>8} B {flags:<5} {preview}"
+                    "{place:<16} {what:<7} {id} kind {kind} schema {schema} {bytes:>8} B \
+                     {flags:<5} {preview}"
                 );
                 text.trim_end().to_owned()
             }

@@ -38,7 +38,8 @@ pub(crate) fn list(dir: &Path, json: bool, out: &mut impl Write) -> Outcome<()> 
         let (first, last) = (first.unwrap_or("-".into()), last.unwrap_or("-".into()));
         writeln!(
             out,
-            "{segment:>8} {generation:>3} {state:<7} {bytes:>11} {records:>9}  {first:<28} {last:<28} {file}"
+            "{segment:>8} {generation:>3} {state:<7} {bytes:>11} {records:>9}  {first:<28} \
+             {last:<28} {file}"
         )?;
     }
     Ok(())

@@ -106,7 +106,8 @@ impl Stat {
             let Count { records, payload_bytes, stored_bytes, compressed, tombstones } = count;
             writeln!(
                 out,
-                "{kind:>6} {records:>9} {payload_bytes:>13} {stored_bytes:>13} {compressed:>11} {tombstones:>11}"
+                "{kind:>6} {records:>9} {payload_bytes:>13} {stored_bytes:>13} {compressed:>11} \
+                 {tombstones:>11}"
             )?;
         }
         for (reason, Gaps { count, bytes }) in &self.gaps {

@@ -1,10 +1,10 @@
 //! Replacements: an earlier observation that a later one of the same project makes obsolete.
 //!
-//! A decision is replaced by one that gives up what it chose, if both share files; [`DecisionText`]
-//! compares their words. A lesson about a command is replaced when it is learned again. The rows
-//! are compared as the replies gave them. Nothing else counts: not the order of folding, no other
-//! row, no edit. Triggers keep `is_replaced` up to date: it holds as long as the later one does. A
-//! mark by hand wins.
+//! A decision is replaced by a later one that withdraws its choice, if both share files;
+//! [`DecisionText`] compares their words. A lesson about a command is replaced when it is learned
+//! again. The rows are compared as the replies contained them. The result does not depend on the
+//! order of folding, on other rows or on edits. Triggers keep `is_replaced` up to date: it is set
+//! as long as the later one is valid. A mark by the user takes precedence.
 
 use crate::{
     error::Result,
@@ -18,7 +18,7 @@ use claude_mem_events::{Event, Recorded};
 use rusqlite::{Row, params};
 use std::collections::BTreeSet;
 
-/// Observations that no longer hold.
+/// Observations that are no longer valid.
 pub(crate) struct Replacements;
 
 impl Projection for Replacements {
@@ -53,7 +53,7 @@ enum Content {
     Lesson,
 }
 
-/// An observation that can be replaced, as the reply gave it.
+/// An observation that can be replaced, as the reply contained it.
 struct Replaceable {
     id: i64,
     at_us: i64,

@@ -104,7 +104,7 @@ fn marks_by_hand_win() {
 }
 
 #[test]
-fn a_later_decision_that_is_gone_or_taken_back_replaces_nothing() {
+fn a_deleted_or_withdrawn_decision_replaces_nothing() {
     let (mut forgotten, [_, later]) = scene();
     forgotten.add(Forgotten { events: vec![later], ..Forgotten::default() });
     assert_eq!(state(&forgotten.fold()), "1");

@@ -1,13 +1,13 @@
-//! Revisions: what a user or program changed about an observation.
+//! Revisions: changes of an observation by a user or program.
 //!
-//! The state of an observation is a function of all revisions of it, in the order of their ids, and
-//! of the rows that exist now. It does not matter whether the revision or the observation is folded
+//! The state of an observation is a function of all its revisions, in the order of their ids, and
+//! of the existing rows. It does not matter whether the revision or the observation is folded
 //! first. Everything else that changes rows (a reprocessing, a forgetting, a compaction) calls
-//! [`resolve_all`], so that folding step by step and a rebuild agree.
+//! [`resolve_all`], so that incremental folding and a rebuild agree.
 //!
 //! A reprocessing does not replace edited and pinned observations. An observation of another reply
-//! to the same events that says the same as a revised one *repeats* it: it is retired, too. So
-//! what was marked wrong is not given again after a reprocessing.
+//! to the same events with the same content as a revised one *repeats* it and is retired, too. So
+//! an observation marked as wrong is not given again after a reprocessing.
 
 use crate::{
     error::Result,
@@ -94,8 +94,8 @@ fn insert(rows: &Rows<'_>, event: &Recorded, revised: &MemoryRevised) -> Result<
     Ok(())
 }
 
-/// Applies to new observations what is known about them: revisions that were folded before, from
-/// another log, and those of observations that they repeat.
+/// Applies existing revisions to new observations: revisions folded earlier from another log, and
+/// those of observations that they repeat.
 fn arrive(rows: &Rows<'_>, event: &Recorded) -> Result<()> {
     if !has_any(rows)? {
         return Ok(());
@@ -139,7 +139,8 @@ pub(super) fn forget(rows: &Rows<'_>) -> Result<()> {
                            on gone.event = revisions.target and gone.number = revisions.number)";
     rows.run(sql, ())?;
     let sql = "delete from revisions where exists (
-                   select 1 from events where events.seq = revisions.seq and forgotten_by is not null)";
+                   select 1 from events where events.seq = revisions.seq
+                   and forgotten_by is not null)";
     rows.run(sql, ())?;
     Ok(())
 }
@@ -148,7 +149,7 @@ pub(super) fn forget(rows: &Rows<'_>) -> Result<()> {
 pub(super) fn resolve_all(rows: &Rows<'_>) -> Result<()> {
     let sql = "delete from originals where observation not in (select id from observations)";
     rows.run(sql, ())?;
-    // Rows whose revisions are gone are among those that are not as they were made.
+    // Rows whose revisions are gone are among those that differ from their original.
     let sql = "select id from observations
                where is_pinned or is_edited or verdict is not null or repeats is not null
                union select observations.id from revisions
@@ -236,7 +237,7 @@ fn update_row(rows: &Rows<'_>, id: i64) -> Result<()> {
     Ok(())
 }
 
-/// Replaces the text of an edited row, or restores it if it is edited no more.
+/// Replaces the text of an edited row, or restores it if the edit is gone.
 fn update_text(rows: &Rows<'_>, id: i64, state: &State) -> Result<()> {
     let sql = "select exists (select 1 from originals where observation = ?1)";
     let was_edited: bool = rows.cached(sql)?.query_row([id], |row| row.get(0))?;
@@ -311,7 +312,7 @@ fn update_repeats(rows: &Rows<'_>, id: i64) -> Result<()> {
     Ok(())
 }
 
-/// Texts with fewer words are the same only if their titles are.
+/// Shorter texts are equal only if their titles are.
 const WORDS_MIN: usize = 8;
 
 /// The texts of an observation before any edit.
@@ -324,7 +325,8 @@ impl OriginalTexts {
     fn of(rows: &Rows<'_>, id: i64) -> Result<Self> {
         let sql = "select title, subtitle, narrative, facts from originals where observation = ?1
                    union all
-                   select title, subtitle, narrative, facts from observations where id = ?1 limit 1";
+                   select title, subtitle, narrative, facts from observations where id = ?1
+                   limit 1";
         let texts: [Option<String>; 4] = rows
             .cached(sql)?
             .query_row([id], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))?;

@@ -76,7 +76,7 @@ fn an_edited_row_is_found_by_its_new_text_alone() {
 }
 
 #[test]
-fn the_last_word_counts() {
+fn the_latest_revision_wins() {
     let (mut scene, _, reply) = scene();
     let target = named(reply, 1);
     for (revision, expected) in [
@@ -126,15 +126,15 @@ fn the_user_overrules_a_correction_of_the_model() {
 }
 
 #[test]
-fn what_was_marked_wrong_is_refused_when_it_is_distilled_again() {
+fn an_observation_marked_wrong_is_retired_when_distilled_again() {
     let (mut scene, tool, reply) = scene();
     revise(&mut scene, named(reply, 1), wrong("never was"));
     scene.start(1, "v1");
     // The same title; nearly the same text; something else.
     let same = "<observation><title>redis is  needed</title></observation>";
-    let near = "<observation><title>Redis needed</title><subtitle>is by tests</subtitle>\
-                <narrative>The tests start redis first.</narrative><facts><fact>port 6379</fact></facts>\
-                </observation>";
+    let near = "\
+        <observation><title>Redis needed</title><subtitle>is by tests</subtitle><narrative>The \
+        tests start redis first.</narrative><facts><fact>port 6379</fact></facts></observation>";
     scene.reply_in(1, "v1", &[tool], &(same.to_owned() + near + &titled("new")));
     assert_eq!(state(&scene.fold()), "1 Redis is needed (wrong: never was) | 2 other");
     scene.finish(1, true);
@@ -198,7 +198,7 @@ fn a_revision_may_come_before_what_it_revises() {
 type Forget = fn([u8; 16], [u8; 16]) -> Forgotten;
 
 #[test]
-fn a_forgotten_observation_takes_its_revisions_with_it() {
+fn forgetting_an_observation_forgets_its_revisions() {
     let left = |store: &Store| {
         let sql = "select (select count(*) from revisions), (select count(*) from originals),
                        (select count(*) from events where kind = 17 and forgotten_by is not null)";

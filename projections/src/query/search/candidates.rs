@@ -59,7 +59,7 @@ pub(crate) struct CandidateSearch<'a> {
     pub(crate) filter: &'a Filter,
     /// Row ids of projects; `None` for all.
     pub(crate) projects: Option<&'a [i64]>,
-    /// An expression that every candidate must match, whatever its words.
+    /// An expression that every candidate must match, in addition to the words.
     pub(crate) also: Option<&'a str>,
     /// How common the word that is being typed is, if a sample shows it.
     pub(crate) typed: Option<Typed>,
@@ -99,8 +99,8 @@ impl CandidateSearch<'_> {
         Ok(Candidates { rows, matched, is_capped, terms, rows_in_scope })
     }
 
-    /// Candidates by rare words alone, with one short scan per word. Common words count when rows
-    /// are scored, and find none. For hooks, which a session waits for.
+    /// Candidates by rare words alone, with one short scan per word. Common words only affect the
+    /// score. For hooks, which a session waits for.
     pub(crate) fn gather_rare(&self, rows_max: usize) -> Result<Candidates> {
         let spans = Spans::of(self.connection, self.kind)?;
         let index = self.kind.index();
@@ -172,7 +172,7 @@ impl CandidateSearch<'_> {
         Ok(())
     }
 
-    /// The newest rows, whatever their words.
+    /// The newest rows, independent of their words.
     fn recent(&self, terms: Vec<(f64, f64)>, rows_in_scope: f64) -> Result<Candidates> {
         let rows = newest(self.connection, self.kind, self.filter, self.projects, RECENT_ROWS)?;
         let share = self.typed.map_or(0.0, |typed| typed.share);

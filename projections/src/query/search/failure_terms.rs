@@ -1,4 +1,4 @@
-//! The words of a failed command and of its error that can point to a memory.
+//! Extracts the words of a failed command and its error that can identify a memory.
 
 use super::{
     Query, Term,
@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 impl PromptTerms {
     /// The words of the lines that name the error, and those of the command. Words of the command
-    /// alone only show that it failed before; they count if it printed nothing.
+    /// alone only show that it failed before; they are used if it printed nothing.
     pub(super) fn of_failure(command: &str, error: &str) -> Self {
         let (mut query, mut names) = (Query::default(), HashSet::new());
         for word in error_lines(error).flat_map(str::split_whitespace) {

@@ -21,12 +21,13 @@ impl Filter {
         }
         let mut filter = Self::default();
         filter.times(search);
-        // A list without words shows what holds, and with a mark what a rule found to be replaced:
-        // rules err, and a session did learn it. A search by words finds the rest, with a mark,
-        // too.
+        // A list without words shows valid observations, and with a mark those that a rule found to
+        // be replaced, because rules can be wrong. A search by words also finds the others, with a
+        // mark.
         if is_observation && search.query.trim().is_empty() {
             let sql = "(not row.is_retired
-                or row.is_replaced and row.verdict is null and not row.is_corrected and row.repeats is null)";
+                or row.is_replaced and row.verdict is null and not row.is_corrected
+                and row.repeats is null)";
             filter.add(sql, []);
         }
         if let Some(session) = &search.session {

@@ -68,13 +68,15 @@ impl Store {
             Kind::Summary => (
                 "null",
                 "coalesce(row.request, row.completed, row.learned, row.notes)",
-                "concat_ws(char(10), row.completed, row.learned, row.investigated, row.next_steps, row.notes)",
+                "concat_ws(char(10), row.completed, row.learned, row.investigated, \
+                 row.next_steps, row.notes)",
                 "coalesce(row.files_edited ->> 0, row.files_read ->> 0)",
             ),
             Kind::Prompt => ("null", "row.text", "row.text", "null"),
         };
         let sql = format!(
-            "select {type_}, row.at_us, coalesce(owners.label, owners.key), sessions.session, {title}, {text},
+            "select {type_}, row.at_us, coalesce(owners.label, owners.key), sessions.session,
+             {title}, {text},
                  row.host, {file}, sessions.client
              from visible_{} row join projects on projects.id = row.project
                  join projects owners on owners.id = projects.owner

@@ -133,7 +133,7 @@ impl FromStr for MemoryId {
     }
 }
 
-/// A string in JSON, whatever the kind.
+/// Always a string in JSON.
 impl Serialize for MemoryId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)

@@ -10,7 +10,8 @@ type Set = [(&'static str, &'static str); 15];
 
 const GERMAN: Set = [
     (
-        "Der Anmelde-Endpunkt erlaubt pro IP-Adresse fünf Versuche je Minute, danach antwortet er mit 429.",
+        "Der Anmelde-Endpunkt erlaubt pro IP-Adresse fünf Versuche je Minute, danach antwortet er \
+         mit 429.",
         "Wie verhindern wir, dass sich jemand zu oft anzumelden versucht?",
     ),
     (
@@ -26,7 +27,8 @@ const GERMAN: Set = [
         "Warum sind hochgeladene Fotos kleiner als das Original?",
     ),
     (
-        "Der Zahlungsdienst bricht nach zehn Sekunden ab; wir versuchen es dreimal mit wachsendem Abstand.",
+        "Der Zahlungsdienst bricht nach zehn Sekunden ab; wir versuchen es dreimal mit wachsendem \
+         Abstand.",
         "Was passiert, wenn die Zahlung eine Zeitüberschreitung hat?",
     ),
     (
@@ -34,7 +36,8 @@ const GERMAN: Set = [
         "Wie starte ich die Tests gefahrlos?",
     ),
     (
-        "Die Suche nutzt FTS5, weil ein eigener Suchserver für kleine Installationen zu schwer ist.",
+        "Die Suche nutzt FTS5, weil ein eigener Suchserver für kleine Installationen zu schwer \
+         ist.",
         "Weshalb haben wir uns gegen Elasticsearch entschieden?",
     ),
     (

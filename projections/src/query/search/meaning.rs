@@ -1,10 +1,10 @@
-//! Ranking by meaning: memories whose vectors are near that of the query, and one score of meaning
-//! and words.
+//! Ranking by meaning: finds memories whose vectors are near that of the query, and combines the
+//! scores of meaning and words.
 //!
 //! This crate knows neither vectors nor the model; [`Meaning`] is the interface. The score is
-//! `cosine − usual + weight · coverage · words / best words`. Where no memory contains the rarest
-//! words of the query, words count less. The usual cosine is the median in the searched projects:
-//! all memories of a project are somewhat alike.
+//! `cosine − usual + weight · coverage · words / best words`. If no memory contains the rarest
+//! words of the query, words have less weight. The usual cosine is the median in the searched
+//! projects: all memories of a project are somewhat similar.
 
 use super::{
     Filter, Kind, MemoryId, Query, Score, Search,
@@ -16,7 +16,8 @@ use crate::error::Result;
 use rusqlite::{params_from_iter, types::Value};
 use std::collections::{HashMap, HashSet};
 
-/// Number of memories that are found by meaning. Of more, none was among the first ten.
+/// Number of memories that are found by meaning. In measurements, no later one was among the first
+/// ten.
 pub(super) const NEAR_ROWS: usize = 100;
 /// Number of the nearest memories that are filtered. If too few pass, all memories that pass the
 /// filters are compared.
@@ -27,8 +28,8 @@ const NEARER_THAN_USUAL: f64 = 0.05;
 const SAMPLED_ROWS: i64 = 200;
 /// A smaller sample is filled up with unrelated texts.
 const SAMPLE_MIN: usize = 20;
-/// The weight of words in relation to the model's own measure, which was taken with plain BM25; the
-/// score of words here also counts adjacent words.
+/// The weight of words relative to the model's own measure. That was determined with plain BM25;
+/// the score here also includes adjacent words.
 const WORDS_TRUST: f64 = 1.25;
 /// Number of the best memories by words that determine how well the words are covered.
 const COVERING_ROWS: usize = 10;
@@ -43,10 +44,10 @@ pub trait Meaning {
         accept: &mut dyn FnMut(MemoryId) -> bool,
     ) -> Vec<(MemoryId, f64)>;
 
-    /// The cosine of a memory as it is now; `None` without a vector for it.
+    /// The cosine of a memory's current text; `None` without a vector for it.
     fn cosine(&self, memory: MemoryId) -> Result<Option<f64>>;
 
-    /// The cosine of a memory as it was when its vector was made.
+    /// The cosine of a memory's text when its vector was computed.
     fn past_cosine(&self, memory: MemoryId) -> Option<f64>;
 
     /// The centered cosine of two memories; `None` without vectors for both.
@@ -176,7 +177,8 @@ impl Searching<'_> {
     /// The median cosine in the searched projects.
     fn usual_cosine(&self, meaning: &dyn Meaning) -> Result<f64> {
         let sql = format!(
-            "select row.id from visible_observations row where 1{} order by row.at_us desc, row.id desc limit ?1",
+            "select row.id from visible_observations row where 1{} order by row.at_us desc, \
+             row.id desc limit ?1",
             in_projects(self.projects.as_deref())
         );
         let mut statement = self.store.connection.prepare_cached(&sql)?;
@@ -200,7 +202,7 @@ impl Searching<'_> {
         for (name, (score, _)) in &mut self.scored {
             score.cosine = meaning.cosine(*name)?;
         }
-        // A memory that has no vector yet is taken to be as near as others that have its words.
+        // A memory without a vector gets the typical cosine of others with its words.
         let known: Vec<f64> = self
             .scored
             .values()

@@ -67,7 +67,7 @@ const NOTES: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn what_shares_no_word_is_found_by_meaning_and_counted_apart() {
+fn memories_without_shared_words_are_found_by_meaning_and_counted_separately() {
     let store = notes(&NOTES);
     let search =
         Search { query: "how do we keep people from signing in".into(), ..Search::default() };
@@ -91,8 +91,9 @@ fn words_count_as_much_in_a_long_prompt_as_in_a_short_query() {
     ];
     texts.resize(30, ("/p", "The cat sleeps."));
     let store = notes(&texts);
-    let long = "good morning, yesterday my colleague told me that some customers complained loudly: \
-                the invoice export of the shop shows strange cents";
+    let long = "\
+        good morning, yesterday my colleague told me that some customers complained loudly: the \
+        invoice export of the shop shows strange cents";
     let mut meaning = Cosines(vec![Some(0.6), Some(0.75)]);
     meaning.0.resize(30, Some(0.5));
     for query in ["invoice export of the shop: cents", long] {
@@ -102,7 +103,7 @@ fn words_count_as_much_in_a_long_prompt_as_in_a_short_query() {
 }
 
 #[test]
-fn a_small_project_is_searched_whole_among_many_nearer_memories() {
+fn a_small_project_is_searched_completely_among_many_nearer_memories() {
     let mut texts = vec![("/big", "nothing of interest"); 1500];
     texts.push(("/small", "the answer"));
     let store = notes(&texts);
@@ -115,7 +116,7 @@ fn a_small_project_is_searched_whole_among_many_nearer_memories() {
 }
 
 #[test]
-fn words_are_looked_for_where_they_are_asked_for() {
+fn queries_with_operators_are_ranked_by_words() {
     let has_meaning =
         |query: &str| Search { query: query.into(), ..Search::default() }.has_meaning();
     for query in ["why did the login fail?", "login", "naïve parser", "a.b and c"] {
@@ -142,7 +143,7 @@ fn words_are_looked_for_where_they_are_asked_for() {
 }
 
 #[test]
-fn a_prompt_recalls_what_is_clearly_near_and_nothing_that_is_not() {
+fn a_prompt_recalls_only_clearly_near_memories() {
     let store = notes(&NOTES);
     let recalled = |cosines: [f64; 4]| {
         let recall = Recall {

@@ -1,4 +1,4 @@
-//! The words of a prompt that can point to a memory.
+//! Extracts the words of a prompt that can identify a memory.
 
 use super::{Query, Term, query::link_path, stop_words::is_stop_word, tokens};
 use std::collections::HashSet;
@@ -12,8 +12,7 @@ pub(super) struct PromptTerms {
     pub(super) query: Query,
     /// For each term: whether it is a name of something, rather than an ordinary word.
     pub(super) is_name: Vec<bool>,
-    /// For each term: whether a memory must contain it or another one like it. No term of a prompt
-    /// is.
+    /// For each term: whether a memory must contain it or a similar one. Never set for a prompt.
     pub(super) is_needed: Vec<bool>,
 }
 
@@ -38,7 +37,7 @@ impl PromptTerms {
         Self { query, is_name, is_needed }
     }
 
-    /// A single ordinary word, such as `continue`, is about nothing.
+    /// A single ordinary word, such as `continue`, identifies no subject.
     pub(super) fn is_enough(&self) -> bool {
         self.query.terms.len() > 1 || self.is_name.contains(&true)
     }
@@ -65,8 +64,8 @@ pub(super) fn beginning(text: &str, bytes_max: usize) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
-/// The name that a word is, in lower case: an identifier, the name of a file, a number of three or
-/// more digits, or a capitalized word that does not begin a sentence.
+/// The name in a word, in lower case: an identifier, a file name, a number of three or more digits,
+/// or a capitalized word that does not start a sentence.
 pub(super) fn name(word: &str, is_first: bool) -> Option<String> {
     let is_edge = |c: char| !c.is_alphanumeric();
     let word = word.trim_matches(is_edge);
@@ -207,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_conversation_are_left_out_and_names_are_known() {
+    fn words_of_conversation_are_dropped_and_names_are_recognized() {
         let table = [
             ("Why did we move off Postgres?", "[postgres]"),
             ("ok, looks great now", ""),

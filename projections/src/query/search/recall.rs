@@ -1,9 +1,9 @@
-//! The memories that a prompt or a failure is about, or none.
+//! Finds the memories relevant to a prompt or a failure, if any.
 //!
-//! A person reads search results and tries again. These are added to a prompt that asked for
-//! nothing, so a hit needs evidence: a statement with two words of the prompt that few memories
+//! A person reads search results and tries again. These memories are added to a prompt that did not
+//! request any, so a hit needs evidence: a statement with two words of the prompt that few memories
 //! contain, or one name, or a meaning that is clearly nearer to the prompt than usual in the
-//! project. Of a failed command, at least one word must be from its error.
+//! project. For a failed command, at least one word must be from its error.
 
 use super::{
     Kind, Meaning, MemoryId, Search,
@@ -24,11 +24,11 @@ use std::collections::BTreeSet;
 const GATHERED_ROWS: usize = 200;
 /// Maximum number of memories that are scored.
 const SCORED_ROWS: usize = 60;
-/// How much evidence the words of a prompt need together, in one statement of a memory: far apart
-/// in a long memory, words meet by chance. 1 is a word that a single memory contains.
+/// Minimum evidence of a prompt's words together, in one statement of a memory: in a long memory,
+/// distant words match by chance. 1 is a word that a single memory contains.
 const EVIDENCE_IN_STATEMENT_MIN: f64 = 0.8;
-/// How much evidence the words of a failure need, anywhere in a memory: its title may name the
-/// command, and a fact the error.
+/// Minimum evidence of a failure's words, anywhere in a memory: its title may name the command, and
+/// a fact the error.
 const EVIDENCE_OF_FAILURE_MIN: f64 = 1.0;
 /// The same if one of the words is a name, of a prompt or a failure.
 const EVIDENCE_OF_NAME_MIN: f64 = 0.5;
@@ -51,7 +51,7 @@ pub struct Recall<'a> {
     pub prompt: &'a str,
     /// The key of the project.
     pub project: &'a str,
-    /// The folder of the project, for notes that count in a folder tree.
+    /// The folder of the project, for notes that apply to a folder tree.
     pub root: &'a str,
     /// Only memories before this time, in microseconds since 1970.
     pub until_us: u64,
@@ -78,11 +78,11 @@ pub struct FailureRecall<'a> {
     pub limit: usize,
 }
 
-/// The expression for memories of traps and of faults with their cure.
+/// The expression for memories about traps, and about problems with their solution.
 const LESSONS: &str = "concepts : (\"gotcha\" OR \"problem solution\")";
 
 impl Store {
-    /// The ids of the observations that a prompt is about, best first. Empty if there is too little
+    /// The ids of the observations relevant to a prompt, best first. Empty if there is too little
     /// evidence.
     pub fn recall(&self, recall: &Recall<'_>, meaning: Option<&dyn Meaning>) -> Result<Vec<i64>> {
         self.recall_by(&PromptTerms::of(recall.prompt), recall, None, meaning)
@@ -184,8 +184,8 @@ impl Store {
         Ok(self.without_repeats(admitted, meaning)?.into_iter().take(recall.limit).collect())
     }
 
-    /// The observations without those that an earlier one in the list repeats. In its place, the
-    /// newest one is given.
+    /// Removes observations that repeat an earlier one in the list. The newest of them takes its
+    /// place.
     fn without_repeats(&self, ids: Vec<i64>, meaning: Option<&dyn Meaning>) -> Result<Vec<i64>> {
         let sql =
             "select coalesce(type, ''), coalesce(title, ''), at_us, files_modified, files_read
@@ -222,7 +222,7 @@ impl Store {
         Ok(kept.into_iter().map(|(id, _, _)| id).chain(rest).collect())
     }
 
-    /// The newest notes of other projects that count in this one.
+    /// The newest notes of other projects that apply to this one.
     fn wide_note_ids(&self, recall: &Recall<'_>, projects: &[i64]) -> Result<Vec<i64>> {
         let sql = format!(
             "select id, project from observations where is_visible and {WIDE} and at_us < :until
@@ -306,7 +306,7 @@ impl Evidence<'_> {
         Ok(statements()?.iter().any(is_about))
     }
 
-    /// How much evidence these terms are.
+    /// The amount of evidence in these terms.
     fn of(&self, terms: &BTreeSet<usize>) -> f64 {
         let once = super::candidates::worth(1.0, self.rows);
         terms.iter().map(|at| self.worths[*at]).sum::<f64>() / once

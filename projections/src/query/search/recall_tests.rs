@@ -23,7 +23,7 @@ fn recalled(store: &Store, prompt: &str, session: &str) -> Vec<i64> {
 }
 
 #[test]
-fn of_memories_that_say_the_same_the_newest_is_recalled() {
+fn of_equivalent_memories_the_newest_is_recalled() {
     let mut scene = TestLog::new();
     scene.envelope.project.key = PROJECT.into();
     let observation = |title: &str, file: &str| {
@@ -63,7 +63,7 @@ const NOTES: [&str; 8] = [
 ];
 
 #[test]
-fn a_prompt_recalls_what_it_is_about_and_nothing_else() {
+fn a_prompt_recalls_only_relevant_memories() {
     let store = store(&NOTES);
     let table: [(&str, &[i64]); 9] = [
         ("why did we move off Postgres?", &[1]),
@@ -82,7 +82,7 @@ fn a_prompt_recalls_what_it_is_about_and_nothing_else() {
 }
 
 #[test]
-fn words_that_are_far_apart_in_a_long_memory_are_no_evidence() {
+fn distant_words_in_a_long_memory_are_not_evidence() {
     let long =
         "The parser has a comment. Carts are emptied at night. A function rounds the prices.";
     let texts = [&NOTES[..], &[long]].concat();
@@ -133,7 +133,7 @@ fn notes_for_all_projects_or_a_folder_tree_are_recalled_elsewhere() {
 }
 
 #[test]
-fn a_word_that_most_memories_contain_is_no_evidence() {
+fn a_word_in_most_memories_is_not_evidence() {
     let texts: Vec<String> =
         (0..40).map(|number| format!("The parser of format {number} reads tokens.")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -143,13 +143,13 @@ fn a_word_that_most_memories_contain_is_no_evidence() {
 }
 
 #[test]
-fn a_failure_recalls_what_was_done_about_one_like_it() {
+fn a_failure_recalls_memories_of_similar_failures() {
     let mut scene = TestLog::new();
     scene.envelope.project.key = PROJECT.into();
     let lesson = |title: &str, fact: &str, concept: &str| {
         format!(
-            "<observation><type>discovery</type><title>{title}</title><facts><fact>{fact}</fact></facts>\
-             <concepts><concept>{concept}</concept></concepts></observation>"
+            "<observation><type>discovery</type><title>{title}</title><facts><fact>{fact}</fact>\
+             </facts><concepts><concept>{concept}</concept></concepts></observation>"
         )
     };
     let replies = [

@@ -1,8 +1,8 @@
-//! Compares two memories: if they mean the same, a session is given one of them.
+//! Compares two memories: of memories with the same meaning, a session receives one.
 //!
 //! Files, names, numbers, negations and limits distinguish memories, however similar the rest is.
-//! Without vectors the words must be the same ones in the same order, apart from their endings and
-//! from words without a meaning of their own. With vectors one of them may have more detail.
+//! Without vectors the words must be the same in the same order, apart from their endings and from
+//! filler words. With vectors, one of them can have more detail.
 
 use super::tokens;
 use crate::fts_terms::is_unspaced;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// sessions, pairs with the same names and files and a different meaning have at most .80.
 const SAME_SIMILARITY_MIN: f64 = 0.9;
 
-/// Words without a meaning of their own.
+/// Words that do not affect the meaning.
 const FILLERS: &[&str] = &[
     "a", "already", "an", "also", "are", "be", "been", "has", "have", "is", "just", "now", "the",
     "was", "were",
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_words_say_the_same() {
+    fn the_same_words_have_the_same_meaning() {
         let pairs = [
             ("Reader skips torn frames now", "reader skips  torn frames."),
             ("The cart is rounded once", "Cart rounded once"),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn with_vectors_one_may_say_more() {
+    fn with_vectors_one_may_have_more_detail() {
         let (one, other) =
             ("Fixed the login timeout", "Fixed the login timeout of returning guests");
         assert!(!is_same(one, other, None));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn files_names_numbers_negations_and_other_words_tell_memories_apart() {
+    fn files_names_numbers_negations_and_other_words_distinguish_memories() {
         let pairs = [
             ("Raised limit to 10", "Raised limit to 11"),
             ("Set delay to -1", "Set delay to 1"),

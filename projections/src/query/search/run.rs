@@ -193,7 +193,8 @@ impl Searching<'_> {
         let mut listed = Vec::new();
         for (kind, filter) in self.kinds() {
             let sql = format!(
-                "select id, at_us from visible_{} row where 1{}{} order by at_us {direction}, id {direction}
+                "select id, at_us from visible_{} row where 1{}{} order by at_us {direction},
+                 id {direction}
                  limit ?",
                 kind.table(),
                 filter.sql(),

@@ -22,8 +22,8 @@ const MISSED: f64 = 0.2;
 const COMPLETE: f64 = 0.1;
 /// Words further apart than this are not adjacent.
 const APART_MAX: usize = 4;
-/// A row with this many of a query's words covers it, if they are the rarest ones: no memory
-/// contains all words of a long prompt, and some of them say nothing about its subject.
+/// A row with this many of a query's rarest words covers it: no memory contains all words of a long
+/// prompt, and some of them are unrelated to its subject.
 const COVERING_TERMS: usize = 4;
 
 /// The score of a row, and its parts.
@@ -50,8 +50,8 @@ pub struct Score {
     /// How near the row is to the query by meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cosine: Option<f64>,
-    /// How much of the query's subject the best rows contain, if meaning counts: so much do the
-    /// words count next to it.
+    /// How much of the query's subject the best rows contain, if meaning is used. The weight of the
+    /// words is proportional to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<f64>,
 }

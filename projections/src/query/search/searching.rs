@@ -56,7 +56,7 @@ impl<'a> Searching<'a> {
         let columns = kind.columns();
         let turn = match kind {
             Kind::Prompt => "turn",
-            // A prompt that was typed into a running turn has a number of its own.
+            // A prompt typed during a turn has a separate number.
             _ => {
                 "coalesce((select max(turn) from prompts where prompts.session = row.session
                                and prompts.number = row.prompt_number), row.prompt_number)"

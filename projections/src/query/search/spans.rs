@@ -13,7 +13,8 @@ impl Spans {
         let sql = "select log, last from (
                        select 0 as log, last from counters where name = ?1
                        union all
-                       select hosts.log, last from hosts join counters on counters.name = ?1 || '@' || hosts.log)
+                       select hosts.log, last from hosts join counters
+                       on counters.name = ?1 || '@' || hosts.log)
                    order by 1";
         let mut statement = connection.prepare_cached(sql)?;
         let spans = statement.query_map([kind.table()], |row| {

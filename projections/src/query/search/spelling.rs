@@ -86,11 +86,14 @@ impl Searching<'_> {
         let first: String = stem.chars().take(1).collect();
         let index = kind.index();
         self.store.connection.execute_batch(&format!(
-            "create virtual table if not exists temp.{index}_stems using fts5vocab (main, {index}, row);
-             create virtual table if not exists temp.{index}_places using fts5vocab (main, {index}, instance)"
+            "create virtual table if not exists temp.{index}_stems using fts5vocab (main, {index},
+             row);
+             create virtual table if not exists temp.{index}_places using fts5vocab (main, {index},
+             instance)"
         ))?;
         let sql = format!(
-            "select term, doc from temp.{index}_stems where term >= ?1 and term < ?1 || char(0x10FFFF) limit ?2"
+            "select term, doc from temp.{index}_stems where term >= ?1 and term < ?1 || \
+             char(0x10FFFF) limit ?2"
         );
         let mut statement = self.store.connection.prepare_cached(&sql)?;
         let mut rows = statement.query((first, STEMS_MAX as i64))?;

@@ -54,7 +54,7 @@ mod tests {
     use crate::test_log::{TestLog, titled};
 
     #[test]
-    fn the_index_knows_how_much_is_in_it() {
+    fn statistics_are_read_from_the_index() {
         let mut scene = TestLog::new();
         for number in 0..300 {
             let tool = scene.tool("Read", "{}");

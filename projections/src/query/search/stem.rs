@@ -190,7 +190,8 @@ mod tests {
         let connection = Connection::open_in_memory().unwrap();
         connection
             .execute_batch(
-                "create virtual table f using fts5 (w, tokenize = 'porter unicode61 remove_diacritics 2');
+                "create virtual table f using fts5 (w,
+                 tokenize = 'porter unicode61 remove_diacritics 2');
                  create virtual table v using fts5vocab (f, instance);",
             )
             .unwrap();
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_cut_as_the_index_cuts_them() {
+    fn words_are_stemmed_like_in_the_index() {
         let words = [
             "caresses",
             "ponies",

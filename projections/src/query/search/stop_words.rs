@@ -1,13 +1,13 @@
-//! Stop words of English, and the characters that have their place in Chinese and Japanese. They
-//! are in the index: a query drops them only if it has other words.
+//! Stop words of English, and the corresponding characters in Chinese and Japanese. They are in the
+//! index: a query drops them only if it has other words.
 
 /// Whether a lower-case word is a stop word.
 pub(crate) fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.binary_search(&word).is_ok()
 }
 
-/// Whether a pair of characters only holds a sentence together: it has a particle, or is Hiragana
-/// alone. Japanese writes its names and nouns in the other scripts.
+/// Whether a pair of characters only has a grammatical function: it contains a particle, or
+/// consists of Hiragana. Japanese writes names and nouns in other scripts.
 pub(crate) fn is_stop_pair(pair: &str) -> bool {
     const PARTICLES: &str = "的了吗呢吧么什怎哪这那们是我你您麼嗎這們をはのにでがとも";
     let is_hiragana = |c: char| ('\u{3041}'..='\u{309F}').contains(&c);

@@ -64,7 +64,7 @@ fn memories_are_found_by_the_words_people_use() {
 }
 
 #[test]
-fn what_finds_nothing_gives_a_hint() {
+fn a_query_without_results_gives_a_hint() {
     let store = notes(&["something"]);
     for query in ["", "?!", "-something", "missing", &"x ".repeat(6000)] {
         let search = Search { query: query.into(), offset: 0, ..Search::default() };
@@ -96,7 +96,7 @@ fn mixed() -> Store {
 }
 
 #[test]
-fn filters_keep_what_was_asked_for() {
+fn filters_select_the_requested_memories() {
     let store = mixed();
     let parser = || Search { query: "parser".into(), order: Order::Oldest, ..Search::default() };
     let listed = || Search { query: String::new(), ..parser() };
@@ -223,7 +223,7 @@ fn names(memories: &[MemoryId]) -> String {
 }
 
 #[test]
-fn a_superseded_observation_stands_for_a_turn_only_if_nothing_else_matches() {
+fn a_superseded_observation_represents_a_turn_only_if_nothing_else_matches() {
     let mut scene = TestLog::new();
     let turn = |scene: &mut TestLog, reply: &str| {
         scene.prompt("go");
@@ -261,7 +261,7 @@ fn a_superseded_observation_with_its_mark_is_shown_before_a_summary_that_has_non
 }
 
 #[test]
-fn an_observation_with_an_excluded_word_does_not_stand_for_its_prompt() {
+fn an_observation_with_an_excluded_word_does_not_represent_its_prompt() {
     let mut scene = TestLog::new();
     scene.prompt("move the ledger to something simple");
     let tool = scene.tool("Read", "{}");
@@ -325,7 +325,7 @@ fn fewer_rows_are_scored_while_a_word_is_typed() {
 }
 
 #[test]
-fn a_beginning_that_is_everywhere_finds_the_newest_and_selects_nothing_beside_other_words() {
+fn a_very_common_prefix_finds_the_newest_rows_and_selects_nothing_next_to_other_words() {
     let texts: Vec<String> = (1..=60)
         .map(|number| match number {
             3 => "a zebra watches the walrus".to_owned(),
@@ -335,7 +335,8 @@ fn a_beginning_that_is_everywhere_finds_the_newest_and_selects_nothing_beside_ot
     let store = notes(&texts.iter().map(String::as_str).collect::<Vec<_>>());
     // Rows in the index alone make it large enough, without the time to fold them.
     let filler = format!(
-        "with recursive numbers (id) as (select 1000 union all select id + 1 from numbers limit {INDEX_ROWS_MIN})
+        "with recursive numbers (id) as (select 1000 union all select id + 1 from numbers
+         limit {INDEX_ROWS_MIN})
          insert into observations_fts (rowid, title) select id, 'filler' from numbers"
     );
     store.connection.execute(&filler, []).unwrap();

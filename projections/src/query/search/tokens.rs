@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_say_nothing() {
+    fn placeholders_contain_no_words() {
         let joined = |text| {
             words_without_placeholders(text).map(|(_, word)| word).collect::<Vec<_>>().join(" ")
         };

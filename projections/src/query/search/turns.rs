@@ -1,8 +1,8 @@
-//! Makes one hit of the memories of a turn.
+//! Merges the memories of a turn into one hit.
 //!
-//! A turn leaves its prompt, a summary and observations, often with the same words. Shown one by
-//! one, they fill the list: of the hits for 44 first prompts, 28 % were of a turn that was already
-//! listed, and 43 % were prompts, which ask and do not answer.
+//! A turn has a prompt, a summary and observations, often with the same words. Listed separately,
+//! they fill the list: of the hits for 44 first prompts, 28 % were of a turn that was already
+//! listed, and 43 % were prompts, which contain questions and no answers.
 
 use super::{
     Kind, MemoryId, Order, Query,
@@ -26,8 +26,8 @@ const ONLY_RETIRED: f64 = 0.5;
 /// A turn as a hit, or a memory that belongs to none.
 #[derive(Debug)]
 pub(super) struct TurnHit {
-    /// The memory that stands for it: the fullest of its best observations, else a wrong or
-    /// superseded one, which has a mark, else its summary, else its prompt.
+    /// The memory that represents it: the fullest of its best observations, or else a wrong or
+    /// superseded one, which has a mark, or else its summary, or else its prompt.
     pub(super) shown: MemoryId,
     /// The memory whose score it has. A prompt only if nothing else matches.
     pub(super) best: MemoryId,
@@ -70,10 +70,10 @@ impl TurnHit {
         if self.best.kind == Kind::Prompt && name.kind != Kind::Prompt {
             (self.best, self.score) = (name, score);
         }
-        // The turn is about it, though something else is shown.
+        // The turn is relevant, although another memory is shown.
         self.score = if is_retired { self.score.max(score) } else { self.score };
         let is_better = match self.observed {
-            // A summary repeats what a wrong observation says, and has no mark.
+            // A summary repeats the content of a wrong observation, and has no mark.
             None => name.kind < self.shown.kind,
             _ if is_retired => false,
             Some((best, fullest)) => {
@@ -124,7 +124,7 @@ impl Searching<'_> {
         let mut rows: Vec<(MemoryId, f64)> =
             self.scored.iter().map(|(name, (score, _))| (*name, score.total)).collect();
         sort_by_score(&mut rows);
-        // A retired observation stands for a turn only if no other one of it matches.
+        // A retired observation represents a turn only if no other one of it matches.
         rows.sort_by_key(|(name, _)| retired.contains(name));
         let mut hits: Vec<TurnHit> = Vec::new();
         let mut places = HashMap::new();
@@ -143,12 +143,14 @@ impl Searching<'_> {
         Ok(hits)
     }
 
-    /// The scored observations that are wrong or superseded. What replaces one later than the
-    /// searched time does not count.
+    /// The scored observations that are wrong or superseded. Replacements after the searched time
+    /// are ignored.
     fn retired(&self) -> Result<HashSet<MemoryId>> {
-        let sql = "select is_retired and (verdict is not null or is_corrected or repeats is not null
-                       or exists (select 1 from current_replacements where target = ?1 and at_us < ?2))
-                   from observations where id = ?1";
+        let sql =
+            "select is_retired and (verdict is not null or is_corrected or repeats is not null
+                 or exists (select 1 from current_replacements where target = ?1
+                 and at_us < ?2))
+             from observations where id = ?1";
         let until_us = self.search.until_us.map_or(i64::MAX, |until_us| until_us as i64);
         let mut statement = self.store.connection.prepare_cached(sql)?;
         let mut retired = HashSet::new();

@@ -1,9 +1,9 @@
 //! Estimates how common the word is that is being typed.
 //!
 //! FTS5 merges the postings of all words with a prefix before it returns the first row, again in
-//! every statement. With `th` that is half of the index: 50 ms a statement at 100,000 memories, and
-//! a search has four for each kind. The newest rows show how common a prefix is, and a prefix that
-//! is everywhere selects nothing.
+//! every statement. With `th` that is half of the index: 50 ms per statement at 100,000 memories,
+//! and a search has four for each kind. The newest rows show how common a prefix is, and a very
+//! common prefix selects nothing.
 
 use super::{
     candidates::newest, query::Query, score::Matcher, searching::Searching, statistics::Statistics,
@@ -16,7 +16,7 @@ pub(super) const INDEX_ROWS_MIN: f64 = 20_000.0;
 const SAMPLE_ROWS: usize = 200;
 /// With fewer matches the sample is not reliable, and the index is used.
 const FOUND_ROWS_MIN: usize = 5;
-/// From this share on, the index is not read for the word. It still counts when rows are scored.
+/// From this share on, the index is not searched for the word. It still affects the score.
 const EVERYWHERE: f64 = 0.1;
 
 /// The word that is being typed, if it is common.

@@ -23,7 +23,7 @@ fn a_reply_cut_at_any_byte_keeps_what_was_complete() {
 }
 
 #[test]
-fn what_was_closed_before_a_cut_is_whole() {
+fn elements_closed_before_a_cut_are_complete() {
     let closed = FULL.find("</observation>").unwrap() + "</observation>".len();
     for cut in closed..FULL.len() {
         let part = read(&String::from_utf8_lossy(&FULL.as_bytes()[..cut]));

@@ -3,7 +3,7 @@
 use super::{Verdict, read};
 use crate::scan_counter;
 
-/// The number of tag lookups is what could grow faster than the text.
+/// Counts tag lookups, which could grow faster than the text.
 #[test]
 fn hostile_replies_take_linear_time() {
     let hostile = [

@@ -12,17 +12,24 @@ use super::*;
 const KINDS: [&str; 4] = ["bugfix", "feature", "change", "security_alert"];
 
 /// A reply with every element, and difficult characters.
-const FULL: &str = "Here is what I saw:\n```xml\n<observation>\n  <type>bugfix</type>\n  \
-<title>Parser keeps Vec&lt;String&gt; &amp; friends</title>\n  <subtitle>Größe, naïveté — 日本語</subtitle>\n  \
-<facts>\n    <fact>port is 8080</fact>\n    <fact>a && b < c</fact>\n  </facts>\n  \
-<narrative>First line with Vec<File> in it.\nSecond: `<title>` is only mentioned.</narrative>\n  \
-<concepts><concept>gotcha</concept><concept>pattern</concept></concepts>\n  \
-<files_read><file>src/main.rs</file></files_read>\n  \
-<files_modified><file>src/xml.rs</file><file>src/lib.rs</file></files_modified>\n</observation>\n\
-<observation><type>feature</type><title>Second</title><narrative><![CDATA[raw <b> &amp;]]></narrative></observation>\n\
-<summary>\n<request>Fix it</request><investigated>The reader</investigated>\
-<learned>Tags &lt;b&gt; lie</learned><completed>All</completed><next_steps>Ship it</next_steps>\
-<notes>n. b.</notes><files_read><file>a</file></files_read><files_edited><file>b</file></files_edited>\n</summary>\n```\n";
+const FULL: &str = "\
+    Here is what I saw:\n```xml\n<observation>\n  <type>bugfix</type>\n  \
+    <title>Parser keeps Vec&lt;String&gt; &amp; friends</title>\n  \
+    <subtitle>Größe, naïveté — 日本語</subtitle>\n  <facts>\n    \
+    <fact>port is 8080</fact>\n    <fact>a && b < c</fact>\n  </facts>\n  \
+    <narrative>First line with Vec<File> in it.\n\
+    Second: `<title>` is only mentioned.</narrative>\n  \
+    <concepts><concept>gotcha</concept><concept>pattern</concept></concepts>\n  \
+    <files_read><file>src/main.rs</file></files_read>\n  \
+    <files_modified><file>src/xml.rs</file><file>src/lib.rs</file></files_modified>\n\
+    </observation>\n\
+    <observation><type>feature</type><title>Second</title><narrative><![CDATA[raw <b> \
+    &amp;]]></narrative></observation>\n\
+    <summary>\n\
+    <request>Fix it</request><investigated>The reader</investigated><learned>Tags &lt;b&gt; \
+    lie</learned><completed>All</completed><next_steps>Ship it</next_steps><notes>n. \
+    b.</notes><files_read><file>a</file></files_read><files_edited><file>b</file></files_edited>\n\
+    </summary>\n```\n";
 
 fn read(text: &str) -> Reply {
     read_reply(text, &KINDS)
@@ -129,7 +136,8 @@ fn whether_there_is_anything_to_keep() {
         ("<summary><notes>only</notes></summary>", "Answer\nsummary notes=\"only\""),
         ("<summary>All went &amp; well.</summary>", "Answer\nsummary notes=\"All went & well.\""),
         (
-            "<summary><request>r</request></summary><summary><request>q</request><learned>l</learned></summary>",
+            "<summary><request>r</request></summary><summary><request>q</request>\
+             <learned>l</learned></summary>",
             "Answer\nsummary request=\"r\" learned=\"l\"",
         ),
     ]);
@@ -140,15 +148,19 @@ fn an_observation_in_other_words_is_kept() {
     check(&[
         (
             "<observation>The port is 8080. It was 80 before.</observation>",
-            "Answer\nchange title=\"The port is 8080.\" narrative=\"The port is 8080. It was 80 before.\"",
+            "Answer\n\
+             change title=\"The port is 8080.\" narrative=\"The port is 8080. It was 80 before.\"",
         ),
         (
             "<observation>Port 8080 &amp; no other</observation>",
             "Answer\nchange title=\"Port 8080 & no other\"",
         ),
         (
-            "<observation><type>bugfix</type><text>Vec<String> leaks.\nFixed in a.rs</text></observation>",
-            "Answer\nbugfix title=\"Vec<String> leaks.\" narrative=\"Vec<String> leaks.\\nFixed in a.rs\"",
+            "<observation><type>bugfix</type><text>Vec<String> leaks.\n\
+             Fixed in a.rs</text></observation>",
+            "Answer\n\
+             bugfix title=\"Vec<String> leaks.\" narrative=\"Vec<String> leaks.\\n\
+             Fixed in a.rs\"",
         ),
         (
             "<observation><title>t</title><details>d</details><why>w</why></observation>",
@@ -156,7 +168,8 @@ fn an_observation_in_other_words_is_kept() {
         ),
         // Next to a narrative it is another paragraph, unless it is only decoration.
         (
-            "<observation><title>t</title><narrative>n</narrative>It also runs on 8081.</observation>",
+            "<observation><title>t</title><narrative>n</narrative>It also runs on \
+             8081.</observation>",
             "Answer\nchange title=\"t\" narrative=\"n\\n\\nIt also runs on 8081.\"",
         ),
         (
@@ -164,7 +177,8 @@ fn an_observation_in_other_words_is_kept() {
             "Answer\nchange title=\"t\" narrative=\"n\\n\\n端口也是8081\"",
         ),
         (
-            "<observation>1. <title>t</title><narrative>n</narrative><confidence>0.9</confidence></observation>",
+            "<observation>1. \
+             <title>t</title><narrative>n</narrative><confidence>0.9</confidence></observation>",
             "Answer\nchange title=\"t\" narrative=\"n\"",
         ),
         (
@@ -193,8 +207,8 @@ fn an_observation_in_other_words_is_kept() {
 fn a_correction_belongs_to_its_observation_or_withdraws() {
     check(&[
         (
-            "<observation><title>t</title><corrects>an\n &lt;old> one</corrects><corrects>two</corrects>\
-             </observation>",
+            "<observation><title>t</title><corrects>an\n \
+             &lt;old> one</corrects><corrects>two</corrects></observation>",
             "Answer\nchange title=\"t\" corrects=[\"an <old> one\", \"two\"]",
         ),
         ("<corrects>a</corrects>\n<corrects>a</corrects>", "Answer\nwithdraws [\"a\"]"),
@@ -214,7 +228,9 @@ fn a_correction_belongs_to_its_observation_or_withdraws() {
 
 #[test]
 fn types_are_those_of_the_mode() {
-    let concept = "<title>t</title><concepts><concept>bugfix</concept><concept>Gotcha: x</concept></concepts>";
+    let concept = "\
+        <title>t</title><concepts><concept>bugfix</concept><concept>Gotcha: \
+        x</concept></concepts>";
     let typed = |kind: &str| format!("<observation>{kind}{concept}</observation>");
     let table = [
         ("<type>bugfix</type>", "bugfix", r#"["Gotcha"]"#),
@@ -238,11 +254,13 @@ fn tags_may_be_written_carelessly() {
     let good = "Answer\nbugfix title=\"a b\" narrative=\"n\"";
     check(&[
         (
-            "<OBSERVATION><Type>bugfix</TYPE><TITLE>a b</title><Narrative>n</narrative></Observation>",
+            "<OBSERVATION><Type>bugfix</TYPE><TITLE>a \
+             b</title><Narrative>n</narrative></Observation>",
             good,
         ),
         (
-            "<observation id='1'><type x=1>bugfix</type><title lang=\"en\">a\n b</title ><narrative >n</narrative></observation>",
+            "<observation id='1'><type x=1>bugfix</type><title lang=\"en\">a\n \
+             b</title ><narrative >n</narrative></observation>",
             good,
         ),
         (
@@ -253,7 +271,8 @@ fn tags_may_be_written_carelessly() {
         ("<observation><type>bugfix<title>a b<narrative>n</observation>", good),
         ("<observation>\n<type>bugfix\n<title>a b\n<narrative>n\n</observation>", good),
         (
-            "<observation><type>bugfix</title><title>a b</narrative><narrative>n</type></observation>",
+            "<observation><type>bugfix</title><title>a \
+             b</narrative><narrative>n</type></observation>",
             good,
         ),
         (
@@ -261,27 +280,34 @@ fn tags_may_be_written_carelessly() {
             good,
         ),
         (
-            "<observation><type>bugfix</type\n<title>a b</title <narrative>n</narrative</observation",
+            "<observation><type>bugfix</type\n\
+             <title>a b</title <narrative>n</narrative</observation",
             good,
         ),
         (
-            "<observations><observation><type>bugfix</type><title>a b</title><narrative>n</narrative></observation></observations>",
+            "<observations><observation><type>bugfix</type><title>a \
+             b</title><narrative>n</narrative></observation></observations>",
             good,
         ),
         (
-            "<observation><type>bugfix</type><title>a b</title><title>c</title><narrative>n</narrative></observation>",
+            "<observation><type>bugfix</type><title>a \
+             b</title><title>c</title><narrative>n</narrative></observation>",
             good,
         ),
         (
-            "<observation><type>bugfix</type><title>a b</title><narrative>n</narrative><files-read>none</files-read></observation>",
+            "<observation><type>bugfix</type><title>a \
+             b</title><narrative>n</narrative><files-read>none</files-read></observation>",
             good,
         ),
         (
-            "<observation><title>one\n<observation><title>two</title>\n<summary><request>r\n<learned>l</learned></summary>",
-            "Answer\nchange title=\"one\"\nchange title=\"two\"\nsummary request=\"r\" learned=\"l\"",
+            "<observation><title>one\n<observation><title>two</title>\n\
+             <summary><request>r\n<learned>l</learned></summary>",
+            "Answer\nchange title=\"one\"\nchange title=\"two\"\n\
+             summary request=\"r\" learned=\"l\"",
         ),
         (
-            "<observation><narrative>one</observation>\n<observation><narrative>two</narrative></observation>",
+            "<observation><narrative>one</observation>\n\
+             <observation><narrative>two</narrative></observation>",
             "Answer\nchange narrative=\"one\"\nchange narrative=\"two\"",
         ),
         ("<observation><title>t", "Answer, cut\nchange title=\"t\""),
@@ -294,7 +320,7 @@ fn tags_may_be_written_carelessly() {
 }
 
 #[test]
-fn text_may_hold_what_looks_like_tags() {
+fn text_may_contain_text_similar_to_tags() {
     let table = [
         ("Vec<String> and HashMap<K, V>", "Vec<String> and HashMap<K, V>"),
         ("Arc<Summary>, Option<File>, Box<Type>", "Arc<Summary>, Option<File>, Box<Type>"),

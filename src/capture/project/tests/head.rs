@@ -147,7 +147,7 @@ fn nothing_outside_of_the_references_is_opened() {
 }
 
 #[test]
-fn pipes_folders_and_long_files_are_passed_over() {
+fn pipes_folders_and_long_files_are_skipped() {
     let place = Place::new();
     let git = place.by_hand("ref: refs/heads/main\n");
     let pipe = |path: &Path| {

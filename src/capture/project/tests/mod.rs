@@ -4,7 +4,7 @@ use super::*;
 
 mod head;
 
-/// A place with real repositories, made by git itself.
+/// A directory with real repositories, created by git.
 struct Place {
     _dir: tempfile::TempDir,
     path: PathBuf,
@@ -52,7 +52,7 @@ impl Place {
 }
 
 #[test]
-fn a_repository_is_known_by_its_remote_and_named_by_its_folder() {
+fn a_repository_is_identified_by_its_remote_and_named_by_its_folder() {
     let place = Place::new();
     place.repository("my-shop");
     place.git("my-shop", &["remote", "add", "origin", "https://x:secret@GitHub.com/Ada/Shop.git"]);
@@ -71,7 +71,7 @@ fn a_repository_is_known_by_its_remote_and_named_by_its_folder() {
 }
 
 #[test]
-fn a_folder_without_git_is_a_project_of_its_own() {
+fn a_folder_without_git_is_a_separate_project() {
     let place = Place::new();
     let notes = place.folder("notes");
     let expected = ProjectId {
@@ -121,7 +121,7 @@ fn a_submodule_is_its_own_project_and_so_are_its_worktrees() {
 }
 
 #[test]
-fn bare_repositories_and_worktrees_beside_them_are_named_without_dots() {
+fn bare_repositories_and_worktrees_next_to_them_are_named_without_dots() {
     let place = Place::new();
     place.repository("origin");
     place.git("", &["clone", "-q", "--bare", "origin", "shop.git"]);
@@ -155,7 +155,7 @@ fn links_and_folders_that_are_gone_lead_to_the_same_project() {
 }
 
 #[test]
-fn damaged_repositories_still_give_an_answer() {
+fn damaged_repositories_still_give_a_project() {
     let place = Place::new();
     let outer = place.folder("outer");
     let label = |inner: &str| place.identify(inner).label;
@@ -176,7 +176,7 @@ fn damaged_repositories_still_give_an_answer() {
 }
 
 #[test]
-fn paths_of_other_systems_are_taken_as_they_are() {
+fn paths_of_other_systems_are_not_resolved() {
     let cases = [
         (r"C:\Users\ada\shop", "C:/Users/ada/shop", "shop"),
         (r"C:\Users\ada\shop\", "C:/Users/ada/shop", "shop"),
@@ -193,7 +193,7 @@ fn paths_of_other_systems_are_taken_as_they_are() {
 }
 
 #[test]
-fn where_the_client_was_started_counts_more_than_where_the_model_went() {
+fn the_start_directory_takes_precedence_over_the_working_directory() {
     let place = Place::new();
     let (start, elsewhere) = (place.folder("start"), place.folder("elsewhere"));
     let cwd = elsewhere.to_str().unwrap();

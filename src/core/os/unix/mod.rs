@@ -106,7 +106,7 @@ pub fn free_bytes(dir: &Path) -> Option<u64> {
     Some(room.f_bavail.saturating_mul(room.f_frsize))
 }
 
-/// Makes files that this process creates private to their owner, whatever the umask was.
+/// Makes files that this process creates private to their owner, independent of the umask.
 pub fn make_files_private() {
     let user_umask = rustix::process::umask(Mode::from_raw_mode(0o077));
     let _ = USER_UMASK.set(user_umask);
@@ -151,7 +151,7 @@ pub fn close_to_others(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(mode & 0o700))
 }
 
-/// Mode 0600, whatever the umask was.
+/// Sets mode 0600, independent of the umask.
 pub fn give_to_owner(file: &File) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(0o600))
 }
@@ -179,7 +179,7 @@ pub fn is_ready(source: &impl Source, time_max: Duration) -> bool {
     let mut watched = [PollFd::new(source, PollFlags::IN)];
     match poll(&mut watched, Some(&timespec(time_max))) {
         Ok(count) => count > 0,
-        // Interrupted, or not pollable: the read will show.
+        // Interrupted, or not pollable: the next read shows the state.
         Err(_) => true,
     }
 }
@@ -218,10 +218,10 @@ pub fn advise_huge(room: &memmap2::MmapMut) {
 #[cfg(not(target_os = "linux"))]
 pub fn advise_huge(_room: &memmap2::MmapMut) {}
 
-/// Lets all other work go before that of this thread.
+/// Gives this thread the lowest priority.
 #[cfg(target_os = "linux")]
 pub fn lower_thread_priority() {
-    // Here the value belongs to the thread; elsewhere it would belong to the process.
+    // On Linux the value applies to the thread; elsewhere it would apply to the process.
     let _ = rustix::process::nice(19);
 }
 
@@ -234,7 +234,7 @@ pub fn thread_times() -> Option<(Duration, Duration)> {
     Some((nanos.next()?.ok()?, nanos.next()?.ok()?))
 }
 
-/// The system does not tell.
+/// This system does not report it.
 #[cfg(not(target_os = "linux"))]
 pub fn thread_times() -> Option<(Duration, Duration)> {
     None
@@ -266,7 +266,7 @@ pub fn rows() -> Option<usize> {
     Some(usize::from(size.ws_row)).filter(|rows| *rows > 0)
 }
 
-/// Returns when the terminal on stdin is gone; never where the system cannot tell.
+/// Returns when the terminal on stdin is closed; never if the system cannot detect that.
 pub fn wait_for_hangup() {
     use rustix::event::{PollFd, PollFlags, poll};
     let stdin = io::stdin();
@@ -296,7 +296,7 @@ fn columns_of(terminal: impl Source) -> Option<usize> {
 pub struct Parent(Option<Pid>);
 
 impl Parent {
-    /// Call it first, while the parent is surely alive.
+    /// Call it first, while the parent is certainly running.
     #[expect(clippy::new_without_default, reason = "it reads the state of the process")]
     pub fn new() -> Self {
         Self(getppid())

@@ -33,8 +33,8 @@ impl ProcessTree {
         Self(Pid::from_child(child))
     }
 
-    /// Kills the process, its process group and all descendants, whatever group they are in. Call
-    /// it before waiting for the process, so that its pid is not reused.
+    /// Kills the process, its process group and all descendants in any group. Call it before
+    /// waiting for the process, so that its pid is not reused.
     pub fn end(&self) {
         self.end_below();
         let _ = kill_process_group(self.0, Signal::KILL);
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_hold_anything() {
+    fn a_process_name_may_contain_anything() {
         assert_eq!(living_parent("7 (a) R (b) S 42 7 7 0"), Some(42));
         assert_eq!(living_parent("7 (dead) Z 42 7"), None);
         assert_eq!(living_parent("nonsense"), None);

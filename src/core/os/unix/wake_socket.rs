@@ -117,7 +117,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_long_name_is_no_obstacle() {
+    fn a_long_path_works() {
         let outer = tempfile::tempdir().unwrap();
         let far = outer.path().join("x".repeat(120));
         std::fs::create_dir(&far).unwrap();

@@ -314,8 +314,8 @@ pub enum Urgency {
     Killed,
 }
 
-/// Terminates a process, which may have ended already. Without a console it cannot be asked to
-/// exit.
+/// Terminates a process, which may have ended already. A process without a console cannot handle a
+/// signal.
 #[expect(unsafe_code, reason = "the standard library ends its own children only")]
 pub fn terminate(pid: u32, urgency: Urgency) {
     if urgency == Urgency::Asked {

@@ -21,7 +21,8 @@ use super::{
 use crate::providers::{Cancel, REPLY_BYTES_MAX, Refusal, Request, Response};
 use claude_mem_core::os::{ARGUMENT_BYTES_MAX, ProcessTree, watched};
 
-/// One message of the client. It holds a whole response, and JSON escapes may double its size.
+/// Maximum size of one message of the client. A message contains a complete response, and JSON
+/// escapes can double its size.
 const LINE_BYTES_MAX: u64 = 2 * REPLY_BYTES_MAX as u64;
 
 /// Capacity of the message channel. The client blocks while it is full.
@@ -252,7 +253,8 @@ fn writer(stdin: Option<ChildStdin>) -> Sender<Vec<u8>> {
     sender
 }
 
-/// The channel closes when the client and all processes that hold its stdout have exited.
+/// Reads the client's output. The channel closes when the client and all processes that inherited
+/// its stdout have exited.
 fn reader(stdout: Option<ChildStdout>) -> Receiver<Line> {
     let (sender, receiver) = mpsc::sync_channel(LINES_MAX);
     thread::spawn(move || {

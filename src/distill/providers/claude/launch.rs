@@ -18,8 +18,8 @@ pub(super) struct LaunchConfig {
 /// Our hooks do nothing if this is set: capturing our own requests would never end.
 const MARKER: &str = "CLAUDE_MEM_INTERNAL";
 
-/// One retry, because the client handles short interruptions at the lowest cost. Longer ones it
-/// announces, and we end the request.
+/// The client retries once, because it handles short interruptions at the lowest cost. It announces
+/// longer delays, and we then end the request.
 const SWITCHES: [(&str, &str); 7] = [
     (MARKER, "1"),
     ("CLAUDE_CODE_MAX_RETRIES", "1"),
@@ -31,8 +31,8 @@ const SWITCHES: [(&str, &str); 7] = [
 ];
 
 /// Environment of the client: variables of the machine and its user, those in the user's `.env`,
-/// and our own. Other tokens, URLs and profiles may belong to one project, and we distill all of
-/// them.
+/// and our own. Other tokens, URLs and profiles are excluded: they may belong to one project, and
+/// we distill all projects.
 pub(super) fn environment(setup: &Setup<'_>) -> Vec<(OsString, OsString)> {
     let mut environment = setup.environment.own();
     let chosen = settings::variables(&setup.paths.credentials());
@@ -49,7 +49,10 @@ pub(super) fn environment(setup: &Setup<'_>) -> Vec<(OsString, OsString)> {
 /// servers, no transcript, no slash commands, no thinking. File reading is denied, because the
 /// client would read every `@path` in the input.
 pub(super) fn arguments(model: &str, system: &str) -> Vec<String> {
-    let settings = r#"{"disableAllHooks":true,"alwaysThinkingEnabled":false,"permissions":{"deny":["Read(//**)"]}}"#;
+    let settings = concat!(
+        r#"{"disableAllHooks":true,"alwaysThinkingEnabled":false,"#,
+        r#""permissions":{"deny":["Read(//**)"]}}"#,
+    );
     let pairs = [
         ("--input-format", "stream-json"),
         ("--output-format", "stream-json"),
@@ -92,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_project_is_inherited_and_what_the_user_chose_for_all_is() {
+    fn only_variables_of_the_user_are_inherited() {
         let of_project = [
             ("HOME", "/home/ada"),
             ("ANTHROPIC_AUTH_TOKEN", "of-a-project"),
@@ -113,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_used_only_where_the_user_says_so_and_never_that_of_the_environment() {
+    fn an_api_key_comes_from_the_settings_and_never_from_the_environment() {
         let key = |variables: &[(&str, &str)], own: &str| {
             let found = inherited(variables, own).into_iter();
             found.rev().find(|(name, _)| name == "ANTHROPIC_API_KEY").map(|(_, value)| value)

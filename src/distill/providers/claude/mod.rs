@@ -34,7 +34,7 @@ const TURNS_MAX: u32 = 20;
 /// A child is replaced once a request makes it read this many tokens.
 const HISTORY_TOKENS_MAX: u64 = 60_000;
 
-/// An idle child holds 200 MB; pauses in a session are often longer than this.
+/// An idle child uses 200 MB; pauses in a session are often longer than this.
 const IDLE_MAX: Duration = Duration::from_secs(180);
 
 pub use find::client_version;

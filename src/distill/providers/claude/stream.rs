@@ -20,8 +20,8 @@ const SYNTHETIC: &str = "<synthetic>";
 pub(super) struct Turn {
     session_id: Option<String>,
     model: String,
-    /// Text belongs to one message. When a stream breaks off, the client emits the partial text and
-    /// retries; the whole response then has another id.
+    /// The text belongs to this message. When a stream breaks off, the client emits the partial
+    /// text and retries; the complete response then has a different id.
     message_id: String,
     text: String,
     usage: Value,
@@ -99,8 +99,8 @@ impl Turn {
         Step::More
     }
 
-    /// When the token limit cuts off a response, the client asks the model to continue, up to three
-    /// times. The partial response is enough, and each continuation would cost as much again.
+    /// When the token limit truncates a response, the client asks the model to continue, up to
+    /// three times. The partial response is enough, and each continuation would cost as much again.
     fn nudge(&self, line: &Value) -> Step {
         let content = &line["message"]["content"];
         let text = content[0]["text"].as_str().or(content.as_str()).unwrap_or_default();
@@ -131,7 +131,7 @@ impl Turn {
     }
 
     /// The client reports failures as responses: `subtype` is `success`, and a synthetic assistant
-    /// message holds the error.
+    /// message contains the error.
     fn failed(&mut self, line: &Value, spent: Spent) -> Step {
         let error = self.error.as_deref();
         if error == Some("max_output_tokens") && !self.text.trim().is_empty() {
@@ -167,7 +167,7 @@ impl Turn {
         }
     }
 
-    /// `usage` is that of the turn, the cost that of the whole process.
+    /// `usage` covers the turn, `paid` the whole process.
     fn spent(&self, usage: &Value, paid: f64) -> Spent {
         let cost_micros = Some(micros((paid - self.paid_before).max(0.0)));
         Spent { cost_micros, ..tokens(usage) }

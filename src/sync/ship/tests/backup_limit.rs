@@ -18,7 +18,7 @@ fn ship_limited(machine: &Machine, bytes_max: u64) -> Vec<Segment> {
 }
 
 #[test]
-fn a_limited_backup_holds_only_the_newest_segments() {
+fn a_limited_backup_contains_only_the_newest_segments() {
     let mut machine = Machine::new();
     machine.record(30);
     let all = ship_limited(&machine, u64::MAX);

@@ -37,8 +37,8 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     drop(contestants);
     let mut figure = against_empty(&samples, 1, 7.0);
     figure.about = format!(
-        "{observations} observations in {PROJECTS} projects, all about files that are looked at. By the \
-         fastest turns."
+        "{observations} observations in {PROJECTS} projects, all about files that are looked at. \
+         By the fastest turns."
     );
     figure.columns = report::TIMES.to_vec();
     Ok(vec![figure])
@@ -70,10 +70,11 @@ fn reply(number: u64) -> Event {
         let file = which % FILES;
         let _ = write!(
             reply,
-            "<observation><type>{kind}</type><title>The {which}th thing about rounding case {}</title>\
-             <narrative>What was found out about it, in a sentence or two, as an agent does it, with \
-             the reasons and the consequences.</narrative><facts><fact>One fact, {which}</fact></facts>\
-             <files_read><file>file_{file}.rs</file></files_read></observation>",
+            "<observation><type>{kind}</type><title>The {which}th thing about rounding case \
+             {}</title><narrative>What was found out about it, in a sentence or two, as an agent \
+             does it, with the reasons and the consequences.</narrative><facts><fact>One fact, \
+             {which}</fact></facts><files_read><file>file_{file}.rs</file></files_read>\
+             </observation>",
             which * 7919 % 1009
         );
     }

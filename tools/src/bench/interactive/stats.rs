@@ -33,9 +33,10 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
             samples.push(Samples::new(name("after a new memory"), first));
         }
     }
-    let about = "The requests of the Stats page and of the frame around it, one after the other, \
-                 over HTTP to the real worker. Drawing in a browser comes on top of it. A new memory \
-                 invalidates what the worker keeps.";
+    let about = "\
+        The requests of the Stats page and of the frame around it, one after the other, over HTTP \
+        to the real worker. Drawing in a browser comes on top of it. A new memory invalidates \
+        what the worker keeps.";
     Ok(vec![figure("The Stats page", about, &samples, LIMIT)])
 }
 

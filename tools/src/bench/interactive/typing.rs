@@ -32,9 +32,10 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
         }
         samples.push(Samples::new(format!("{observations} observations"), times));
     }
-    let about = "`claude-mem` in a terminal of 80 × 24. Each query is three words of some memories, \
-                 typed letter by letter. The time from a key until the last byte of the screen that \
-                 shows it; the next key follows at once.";
+    let about = "\
+        `claude-mem` in a terminal of 80 × 24. Each query is three words of some memories, typed \
+        letter by letter. The time from a key until the last byte of the screen that shows it; \
+        the next key follows at once.";
     Ok(vec![figure("A key in the interactive search", about, &samples, LIMIT)])
 }
 

@@ -62,8 +62,8 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     Ok(vec![Figure {
         title: "Compressing payloads".into(),
         about: format!(
-            "zstd over pieces of {}. `First` is the first call in a new process, as in a hook; `again` is with \
-             everything warm but a new context.",
+            "zstd over pieces of {}. `First` is the first call in a new process, as in a hook; \
+             `again` is with everything warm but a new context.",
             match settings.samples {
                 Some(_) =>
                     "hook input: JSON with source code in it, and the files given as samples",

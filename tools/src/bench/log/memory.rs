@@ -31,8 +31,8 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     Ok(vec![Figure {
         title: "Memory of a reader over 10 GB".into(),
         about: format!(
-            "A process that reads {gigabytes:.1} GB of 1 KB records from the first to the last, ids \
-             in random order, which is the worst case. The largest `RssAnon` in \
+            "A process that reads {gigabytes:.1} GB of 1 KB records from the first to the last, \
+             ids in random order, which is the worst case. The largest `RssAnon` in \
              `/proc/self/status`, read after every 1000."
         ),
         columns: vec!["beyond mapped pages", "with mapped pages"],

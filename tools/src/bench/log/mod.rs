@@ -14,8 +14,8 @@ use super::{Group, Outcome};
 
 pub(super) const GROUP: Group = Group {
     name: "log",
-    about: "The goals of the log. Unless stated otherwise, payloads are 1 KB (1024 bytes) of noise and \
-            are not compressed, and files are in the page cache.",
+    about: "The goals of the log. Unless stated otherwise, payloads are 1 KB (1024 bytes) of \
+        noise and are not compressed, and files are in the page cache.",
     figures: &[
         ("append", append::measure),
         ("read", read::measure),

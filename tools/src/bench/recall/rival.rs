@@ -14,7 +14,9 @@ impl Rival {
 
     /// The query in quotes.
     pub(super) fn phrase(&self, question: &Question) -> Outcome<Vec<i64>> {
-        let sql = "select rowid from observations_fts where observations_fts match ?1 order by rank limit 10";
+        let sql = "\
+            select rowid from observations_fts where observations_fts match ?1 order by rank \
+            limit 10";
         let mut statement = self.0.prepare_cached(sql)?;
         let ids = statement.query_map([format!("\"{}\"", question.text)], |row| row.get(0))?;
         Ok(ids.collect::<Result<_, _>>()?)
@@ -26,7 +28,8 @@ impl Rival {
         let one = |at: usize| format!("(title like ?{at} or narrative like ?{at})");
         let each: Vec<String> = (1..=question.words.len()).map(one).collect();
         let sql = format!(
-            "select id from observations where is_visible and ({}) order by {} desc, at_us desc limit 10",
+            "select id from observations where is_visible and ({}) order by {} desc, at_us desc \
+             limit 10",
             each.join(" or "),
             each.join(" + ")
         );

@@ -193,8 +193,8 @@ fn verdict(crowds: &[Samples], journal: &Samples, wal: &Samples, sync: &Samples)
     Verdict {
         target: format!("at least {TIMES} times SQLite with synchronous=FULL, or what limits it"),
         reached: format!(
-            "{enough}; with {CLIENTS} programs that wait for each answer {:.1} times ({:.1} of WAL), of {bound:.0} \
-             that {CLIENTS} for each sync allow",
+            "{enough}; with {CLIENTS} programs that wait for each answer {:.1} times ({:.1} of \
+             WAL), of {bound:.0} that {CLIENTS} for each sync allow",
             journal.times_min(http),
             wal.times_min(http),
         ),

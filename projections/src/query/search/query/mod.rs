@@ -1,10 +1,10 @@
 //! Parses a query. Every text is valid.
 //!
-//! Each word is a term of its own, because a phrase or an AND of a natural question finds nothing.
+//! Each word is a separate term, because a phrase or an AND of a natural question finds nothing.
 //! `"…"` is a phrase, `+word` is required, `-word` is excluded, `word*` is a prefix. In a longer
-//! text that is searched for, such as a prompt, quotes cite a message or a label. Compound names
-//! are searched whole and by their parts. A run of a script without spaces is a whole sentence, so
-//! each of its character pairs is a term; in quotes it stays together.
+//! text, such as a prompt, quotes cite a message or a label. Compound names are searched as a whole
+//! and by their parts. A run of a script without spaces is a whole sentence, so each of its
+//! character pairs is a term; in quotes it stays together.
 
 use super::{
     stop_words::{is_stop_pair, is_stop_word},
@@ -51,7 +51,7 @@ pub struct Term {
     /// Its words as they are in the index; the last one of a prefix as it is in the text.
     #[serde(skip)]
     pub(crate) stems: Vec<String>,
-    /// What the index is searched for instead of `text`, if that finds more.
+    /// The text to search the index for instead of `text`, if that finds more.
     #[serde(skip)]
     shortened: Option<String>,
 }
@@ -120,9 +120,9 @@ impl Query {
         self.typed = self.terms.iter().position(|term| term.shape == Shape::Beginning);
     }
 
-    /// Drops the last letter of what the index is searched for, for the word that is being typed.
-    /// Returns false if too few are left. The index contains stems: none begins with `deploymen`,
-    /// but one with `deploy`. Whether a memory contains the word is decided by its text.
+    /// Drops the last letter of the search text for the word that is being typed. Returns false if
+    /// too few are left. The index contains stems: none starts with `deploymen`, but one with
+    /// `deploy`. The text of a memory decides whether it contains the word.
     pub(super) fn shorten_typed(&mut self) -> bool {
         const CHARS_MIN: usize = 4;
         let Some(term) = self.typed.and_then(|at| self.terms.get_mut(at)) else { return false };
@@ -229,9 +229,8 @@ impl Term {
     }
 }
 
-/// The last two parts of the path of an address; its host if it has no path. A link begins with
-/// where something is: the host, the owner and the repository are the same in every link of a
-/// project.
+/// The last two parts of the path of a URL; its host if it has no path. The start of a URL is not
+/// specific: host, owner and repository are the same in every link of a project.
 fn end_of_link(text: &str) -> &str {
     let Some((_, address)) = text.split_once("://") else { return text };
     link_path(text).unwrap_or(address)
@@ -246,7 +245,7 @@ pub(super) fn link_path(text: &str) -> Option<&str> {
     Some(&path[start..]).filter(|path| path.contains(char::is_alphanumeric))
 }
 
-/// The text without its quotes, if they cite something rather than ask for a phrase: it has more
+/// The text without its quotes, if they cite something rather than request a phrase: it has more
 /// words than a query, and some of them are outside of quotes.
 pub(super) fn without_citations(text: &str) -> Cow<'_, str> {
     let is_longer = text.split_whitespace().nth(QUERY_WORDS_MAX).is_some();
@@ -312,13 +311,13 @@ impl<'a> Clause<'a> {
         Some((Self { sign, text, is_quoted: false, is_open }, after))
     }
 
-    /// Whether it asks for words as they are.
+    /// Whether it requests exact words.
     pub(super) fn is_operator(&self) -> bool {
         self.sign.is_some() || self.is_quoted || self.is_open
     }
 
-    /// Whether the last word may be the start of a longer one. `is_alone` says that it is the first
-    /// of the query: only then a stop word is searched for.
+    /// Whether the last word may be the start of a longer one. `is_alone` means that it is the
+    /// first of the query: only then a stop word is searched for.
     fn is_incomplete(&self, is_alone: bool) -> bool {
         let last = tokens::words(self.text).last().map(|(_, word)| word).unwrap_or_default();
         let is_word = !last.starts_with(fts_terms::is_unspaced);

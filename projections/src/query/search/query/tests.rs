@@ -19,7 +19,7 @@ fn parsed(text: &str) -> String {
 }
 
 #[test]
-fn queries_are_taken_apart_as_people_mean_them() {
+fn queries_are_parsed_as_intended() {
     let table = [
         ("Why did the login fail?", r#""login", "fail""#),
         ("to be or not to be", r#""to", "be", "or", "not""#),
@@ -107,7 +107,7 @@ fn the_last_word_is_a_prefix_while_it_is_typed() {
 }
 
 #[test]
-fn a_query_that_can_find_nothing_says_why() {
+fn a_query_that_can_find_nothing_gives_a_hint() {
     for (text, hint) in [
         ("", "is empty"),
         ("  \n", "is empty"),
@@ -138,7 +138,7 @@ fn a_query_of_hostile_fragments_is_read_in_linear_time() {
 }
 
 #[test]
-fn no_text_breaks_the_language_of_the_index() {
+fn no_query_breaks_the_syntax_of_the_index() {
     let connection = Connection::open_in_memory().unwrap();
     connection.execute_batch("create virtual table f using fts5 (a, grams)").unwrap();
     let texts = "(?s).{0,60}|[\"+*(){}:^a -]{0,30}";

@@ -23,7 +23,7 @@ fn files_named_in_the_data_are_not_read() {
     let with_paths = Request { text: paths.clone(), digest: format!("{paths}\n"), ..request("s") };
     claude.send(&with_paths).unwrap();
     claude.send(&Request { text: paths.clone(), digest: String::new(), ..request("s") }).unwrap();
-    // Even data in the last block is stopped, by the denied permissions.
+    // The denied permissions protect even data in the last block.
     claude.send(&Request { closing: paths, ..request("s") }).unwrap();
     let requests = world.requests();
     assert_eq!(requests.len(), 3);
@@ -87,7 +87,7 @@ fn hooks_below_the_child_would_see_our_marker() {
 }
 
 #[test]
-fn a_projects_key_is_not_used_unless_the_user_says_so() {
+fn a_projects_key_is_used_only_if_the_settings_allow_it() {
     let world = responding("<skip/>").with("CLAUDE_MEM_CLAUDE_AUTH_METHOD", "subscription");
     let refusal = world.provider().send(&request("s")).unwrap_err();
     assert_eq!(

@@ -151,7 +151,7 @@ fn refused(script: Script) -> Refusal {
     Fixture::new(script).provider().send(&request("s")).unwrap_err()
 }
 
-/// A process handle that cannot come to mean another process.
+/// A process handle that stays valid when the pid is reused.
 struct Process {
     pid: Pid,
     handle: rustix::fd::OwnedFd,

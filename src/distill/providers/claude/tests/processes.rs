@@ -83,7 +83,7 @@ fn an_idle_child_is_ended() {
     assert_ne!(second.unwrap().memory_session_id, first.memory_session_id);
 }
 
-/// A shell with the client as a child, as our program has it, in the middle of a turn.
+/// A shell that runs the client as our program does, in the middle of a turn.
 fn shell_with_client(world: &Fixture) -> (std::process::Child, Vec<Process>) {
     let cwd = world.data().join("observer-sessions");
     fs::create_dir_all(&cwd).unwrap();
@@ -93,7 +93,12 @@ fn shell_with_client(world: &Fixture) -> (std::process::Child, Vec<Process>) {
     let mut file = fs::File::create(&message).unwrap();
     writeln!(file, "{line}").unwrap();
     let mut shell = Command::new("sh");
-    shell.args(["-c", "launcher=$1; shift; message=$1; shift; \"$launcher\" __agent-child watch $$ \"$@\" <\"$message\" & wait", "sh"]);
+    shell.args([
+        "-c",
+        "launcher=$1; shift; message=$1; shift; \"$launcher\" __agent-child watch \
+        $$ \"$@\" <\"$message\" & wait",
+        "sh",
+    ]);
     shell.arg(built()).arg(&message).arg(installed());
     shell.args(launch::arguments("claude-haiku-4-5", "You observe."));
     shell.env_clear().envs(world.setup(launch::environment)).current_dir(&cwd);
@@ -156,7 +161,7 @@ fn descendants_of_the_client_end_with_it() {
 }
 
 #[test]
-fn descendants_die_even_in_a_session_of_their_own() {
+fn descendants_in_a_separate_session_end_too() {
     let mut shell = Command::new("sh");
     shell.args(["-c", WITH_DESCENDANT]).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut shell = shell.process_group(0).spawn().unwrap();
