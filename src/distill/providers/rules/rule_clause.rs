@@ -166,6 +166,8 @@ impl<'c> Clause<'c> {
         let describes = self.has(" never | always ") && self.describes_a_subject();
         self.reports_a_fault()
             || describes && !self.has(" should | must | may | can | will ")
+            || self.has(" i see | i only see | i can see | i get | i count ")
+                && self.has(" should ")
             || self.has(STILL)
             || self.has(EXPECTATIONS)
             || self.supposes()
@@ -186,8 +188,11 @@ impl<'c> Clause<'c> {
             && !contains_any(main, " , never | , always | and never | and always | but never ")
     }
 
-    /// Matches "The app must have crashed".
+    /// Matches "The app must have crashed" and "It must be the cache".
     fn supposes(&self) -> bool {
+        if starts_with_any(self.main(), " it must be the | that must be the | this must be the ") {
+            return true;
+        }
         let mut parts = self.text.split(" must have ");
         parts.next();
         parts.any(|rest| {
@@ -291,6 +296,7 @@ impl<'c> Clause<'c> {
     fn is_demand(&self) -> bool {
         // "We should add a total" and "A total should also appear" are tasks.
         let is_plan = self.has(" should also ") && !self.has(" every | each | all ")
+            || self.has(" we need a | we need an | we need another | we need some ")
             || is_among(self.after_we(), PLANNED);
         let is_general = self.has(GENERAL_OBJECTS) && !begins_with_a_task(self.main().trim_start());
         let is_said = self.has(DEMANDS) || self.has_wide(DEMANDS_WIDE) || is_general;
@@ -337,7 +343,7 @@ impl<'c> Clause<'c> {
     fn is_means(&self) -> bool {
         let main = self.main();
         starts_with_any(main, " use ")
-            && !contains_any(main, " to | on this | and | for the | use it | use this ")
+            && !contains_any(main, " to | on this | and | for the | use it | use this | option ")
     }
 
     fn is_no_demand(&self) -> bool {

@@ -13,7 +13,7 @@ pub(super) const STANDING: &str = " \
     remember to | keep in mind | bear in mind | don't forget | do not forget | unless i say | \
     unless i ask | unless i tell | until i say | until i tell | until i ask | at a time | \
     this repo uses | this project uses | our convention | our conventions | our policy | \
-    in this repo we | in this project we | in this codebase we | \
+    in this repo we | in this project we | in this codebase we | let's agree on | \
     ab jetzt | ab sofort | von nun an | immer | künftig | zukünftig | in zukunft | jedes mal | \
     grundsätzlich | niemals | merk dir | denk daran | \
     toujours | désormais | dorénavant | à partir de maintenant | à l'avenir | chaque fois | \
@@ -146,7 +146,7 @@ pub(super) const GOING_ON: &str = " \
 /// How to communicate with the user.
 pub(super) const MANNERS: &str = " \
     be concise | be brief | be precise | be honest | be explicit | be specific | be strict | \
-    be consistent | be careful | keep it short | keep it simple | keep it minimal | answer in | \
+    be consistent | be careful | address me | keep it short | keep it simple | keep it minimal | answer in | \
     answer with | answer only | reply in | reply with | reply only | respond in | respond with | \
     explain less | less verbose | more concise | fewer words | no explanation | \
     no explanations | small steps | over-engineer | overengineer | yagni | one by one please | \
