@@ -247,7 +247,10 @@ impl<'c> Clause<'c> {
     /// Matches "Ask me before deleting" and "I do the releases".
     fn shares_work(&self) -> bool {
         let is_own = starts_with_any(self.main(), " i'll | i will | i do | i'm going to ");
-        self.has(SHARED_WORK) && !self.has(" before you started | before you changed ")
+        let is_next_step = self.words < 4 && self.has(" i'll | i will ");
+        self.has(SHARED_WORK)
+            && !is_next_step
+            && !self.has(" before you started | before you changed ")
             || self.has_wide(SHARED_WORK_WIDE)
             || is_own && self.has(MYSELF)
     }

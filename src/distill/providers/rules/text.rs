@@ -147,7 +147,8 @@ fn without_introduction(text: &str) -> &str {
 /// The sentence on one line, without label, introduction, numbering and full stop.
 fn bare_title(sentence: &str) -> String {
     let sentence = one_line(sentence);
-    let mut text = sentence.trim_end_matches(['.', '。', ':', ';', ',', '!', '：']).trim();
+    let ends = ['.', '。', ':', ';', ',', '!', '：', '—', '–', ' '];
+    let mut text = sentence.trim_end_matches(ends).trim();
     let label_end = text.char_indices().take(24).find_map(|(at, c)| {
         let rest = &text[at + c.len_utf8()..];
         let is_end = c == ':' && rest.starts_with(' ') || c == '：' || "—–".contains(c);

@@ -200,6 +200,7 @@ impl Context {
         let is_verb = kinds::of_verb(title).is_some();
         let wide = title.chars().filter(|c| is_wide(*c)).count() >= 6;
         let is_short = words(title) < 5 && !wide;
+        let is_table_row = statement.is_item && title.matches(": ").count() > 1;
         2 * i32::from(names_symbol)
             + i32::from(names_file)
             + i32::from(title.contains('`'))
@@ -226,6 +227,7 @@ impl Context {
                     || title.contains('✅'),
             )
             - 2 * i32::from(statement.is_item && label_chars(title).is_some())
+            - 3 * i32::from(is_table_row)
             - i32::from(starts_with_any(
                 &text,
                 " when | after | while | before | in | on | for | with ",
