@@ -3,15 +3,26 @@
 //! Each line is an object with a `type`, and gets one line in response, in order. Events are
 //! captured like hook payloads, redaction included, and are on disk before the response. Lines that
 //! arrive together are appended together.
+//!
+//! At the limit, a new connection replaces the one that has been idle longest. So programs that
+//! leave connections open block neither commands nor hooks.
 
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::{
+    io,
+    path::Path,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use claude_mem_events::{Envelope, Event, Id};
 use memchr::memchr;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
-    sync::Semaphore,
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
 };
 
 use super::recall::RecallMessage;
@@ -26,12 +37,14 @@ use claude_mem_privacy::{Policy, redact_text};
 
 /// The stream socket in the data directory. The wake socket is `worker.wake`.
 pub(super) const SOCKET: &str = "worker.sock";
-/// Maximum number of connections; others wait.
+/// Maximum number of connections.
 const CONNECTIONS_MAX: usize = 64;
 /// Maximum length of a line; longer ones are skipped with an error.
 const LINE_BYTES_MAX: usize = 8 << 20;
 /// Maximum response time of a healthy worker.
 const RESPONSE_MAX: Duration = Duration::from_secs(5);
+/// Maximum time for which a program reads nothing of a response.
+const WRITE_TIME_MAX: Duration = Duration::from_secs(30);
 /// Maximum number of lines per append.
 const TOGETHER_MAX: usize = 64;
 /// Size of the read buffer. Pipelined lines are appended together as far as they fit: about thirty
@@ -51,19 +64,75 @@ pub fn ask(data: &Path, message: &Value) -> io::Result<Value> {
 
 /// Serves connections until the worker stops.
 pub(super) async fn serve(mut listening: Listening, shared: Arc<Shared>) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    while let Ok(place) = Arc::clone(&room).acquire_owned().await {
+    let slots = Arc::new(Slots::new());
+    loop {
         let Ok((reader, writer)) = listening.accept().await else {
             // Probably too many open files, which is temporary.
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             continue;
         };
-        let shared = Arc::clone(&shared);
+        let Some((connection, place)) = slots.take().await else { return };
+        let (shared, slots) = (Arc::clone(&shared), Arc::clone(&slots));
         tokio::spawn(async move {
-            // A program may disconnect in the middle of a line.
-            let _ = talk(reader, writer, &shared).await;
+            tokio::select! {
+                // A program may disconnect in the middle of a line.
+                _ = talk(reader, writer, &shared, || slots.touch(&connection)) => {}
+                () = connection.closing.notified() => {}
+            }
+            slots.release(&connection);
             drop(place);
         });
+    }
+}
+
+#[derive(Debug, Default)]
+struct Connection {
+    /// The value of `Slots::lines` at its last line.
+    last_line: AtomicU64,
+    closing: Notify,
+}
+
+/// All open connections.
+#[derive(Debug)]
+struct Slots {
+    free: Arc<Semaphore>,
+    open: Mutex<Vec<Arc<Connection>>>,
+    /// Connections opened and lines received.
+    lines: AtomicU64,
+}
+
+impl Slots {
+    fn new() -> Self {
+        let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        Self { free, open: Mutex::default(), lines: AtomicU64::new(0) }
+    }
+
+    /// Takes a slot, if necessary from the connection that has been idle longest.
+    async fn take(&self) -> Option<(Arc<Connection>, OwnedSemaphorePermit)> {
+        if self.free.available_permits() == 0
+            && let Some(idle) =
+                self.open().iter().min_by_key(|open| open.last_line.load(Ordering::Relaxed))
+        {
+            idle.closing.notify_one();
+        }
+        let place = Arc::clone(&self.free).acquire_owned().await.ok()?;
+        let connection = Arc::new(Connection::default());
+        self.touch(&connection);
+        self.open().push(Arc::clone(&connection));
+        Some((connection, place))
+    }
+
+    fn touch(&self, connection: &Connection) {
+        let number = self.lines.fetch_add(1, Ordering::Relaxed);
+        connection.last_line.store(number, Ordering::Relaxed);
+    }
+
+    fn release(&self, connection: &Arc<Connection>) {
+        self.open().retain(|open| !Arc::ptr_eq(open, connection));
+    }
+
+    fn open(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Connection>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -83,6 +152,7 @@ async fn talk(
     reader: impl AsyncRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
     shared: &Arc<Shared>,
+    touch: impl Fn(),
 ) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(READ_BYTES, reader);
     let mut line = Vec::new();
@@ -102,7 +172,9 @@ async fn talk(
             }
         }
         shared.touch();
-        writer.write_all(answer(shared, parsed).await.as_bytes()).await?;
+        touch();
+        let response = answer(shared, parsed).await;
+        tokio::time::timeout(WRITE_TIME_MAX, writer.write_all(response.as_bytes())).await??;
     }
 }
 
