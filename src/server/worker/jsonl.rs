@@ -4,8 +4,8 @@
 //! captured like hook payloads, redaction included, and are on disk before the response. Lines that
 //! arrive together are appended together.
 //!
-//! At the limit, a new connection replaces the one that has been idle longest. So programs that
-//! leave connections open block neither commands nor hooks.
+//! At the limit, a new connection replaces the one that has been idle longest, or waits while all
+//! are busy. So programs that leave connections open block neither commands nor hooks.
 
 use std::{
     io,
@@ -14,7 +14,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use claude_mem_events::{Envelope, Event, Id};
@@ -43,6 +43,8 @@ const CONNECTIONS_MAX: usize = 64;
 const LINE_BYTES_MAX: usize = 8 << 20;
 /// Maximum response time of a healthy worker.
 const RESPONSE_MAX: Duration = Duration::from_secs(5);
+/// Minimum time without a line after which a connection can be closed for another.
+const IDLE_TIME_MIN: Duration = Duration::from_secs(1);
 /// Maximum time for which a program reads nothing of a response.
 const WRITE_TIME_MAX: Duration = Duration::from_secs(30);
 /// Maximum number of lines per append.
@@ -87,9 +89,15 @@ pub(super) async fn serve(mut listening: Listening, shared: Arc<Shared>) {
 
 #[derive(Debug, Default)]
 struct Connection {
-    /// The value of `Slots::lines` at its last line.
-    last_line: AtomicU64,
+    /// Milliseconds from `Slots::start` to its last line.
+    last_line_ms: AtomicU64,
     closing: Notify,
+}
+
+impl Connection {
+    fn last_line(&self) -> Duration {
+        Duration::from_millis(self.last_line_ms.load(Ordering::Relaxed))
+    }
 }
 
 /// All open connections.
@@ -97,25 +105,35 @@ struct Connection {
 struct Slots {
     free: Arc<Semaphore>,
     open: Mutex<Vec<Arc<Connection>>>,
-    /// Connections opened and lines received.
-    lines: AtomicU64,
+    start: Instant,
 }
 
 impl Slots {
     fn new() -> Self {
         let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        Self { free, open: Mutex::default(), lines: AtomicU64::new(0) }
+        Self { free, open: Mutex::default(), start: Instant::now() }
     }
 
-    /// Takes a slot, if necessary from the connection that has been idle longest.
+    /// Takes a slot, if necessary from the connection that has been idle longest. Waits while none
+    /// is idle.
     async fn take(&self) -> Option<(Arc<Connection>, OwnedSemaphorePermit)> {
-        if self.free.available_permits() == 0
-            && let Some(idle) =
-                self.open().iter().min_by_key(|open| open.last_line.load(Ordering::Relaxed))
-        {
-            idle.closing.notify_one();
-        }
-        let place = Arc::clone(&self.free).acquire_owned().await.ok()?;
+        let place = loop {
+            let free = Arc::clone(&self.free).acquire_owned();
+            if self.free.available_permits() > 0 {
+                break free.await.ok()?;
+            }
+            let idlest = self.open().iter().min_by_key(|open| open.last_line()).map(Arc::clone);
+            let busy = idlest.as_ref().map_or(IDLE_TIME_MIN, |idlest| {
+                (idlest.last_line() + IDLE_TIME_MIN).saturating_sub(self.start.elapsed())
+            });
+            if let Some(idlest) = idlest.filter(|_| busy.is_zero()) {
+                idlest.closing.notify_one();
+                break free.await.ok()?;
+            }
+            if let Ok(place) = tokio::time::timeout(busy, free).await {
+                break place.ok()?;
+            }
+        };
         let connection = Arc::new(Connection::default());
         self.touch(&connection);
         self.open().push(Arc::clone(&connection));
@@ -123,8 +141,8 @@ impl Slots {
     }
 
     fn touch(&self, connection: &Connection) {
-        let number = self.lines.fetch_add(1, Ordering::Relaxed);
-        connection.last_line.store(number, Ordering::Relaxed);
+        let now_ms = self.start.elapsed().as_millis() as u64;
+        connection.last_line_ms.store(now_ms, Ordering::Relaxed);
     }
 
     fn release(&self, connection: &Arc<Connection>) {
