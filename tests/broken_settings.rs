@@ -134,6 +134,8 @@ fn invalid_privacy_values_record_nothing_and_are_reported_at_session_start() {
         r#"{"CLAUDE_MEM_ENABLED": []}"#,
         r#"{"CLAUDE_MEM_EXCLUDED_PROJECTS": {"~/secret": true}}"#,
         r#"{"CLAUDE_MEM_EXCLUDED_PROJECTS": 1}"#,
+        r#"{"CLAUDE_MEM_EXCLUDED_PROJECTS": "~/{secret,other}"}"#,
+        r#"{"CLAUDE_MEM_EXCLUDED_PROJECTS": ["$HOME/secret"]}"#,
         r#"{"CLAUDE_MEM_DISABLED_PROJECTS": [{"key": "x"}]}"#,
         r#"{"CLAUDE_MEM_EXCLUDE_PROJECTS": "~/secret"}"#,
         r#"{"CLAUDE_MEM_ENABLD": false}"#,

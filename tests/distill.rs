@@ -56,6 +56,25 @@ fn a_machine_without_any_model_remembers_too() {
 }
 
 #[test]
+fn a_prompt_that_reads_as_no_text_is_not_parked_by_the_built_in_rules() {
+    let sandbox = Sandbox::new();
+    for (session, prompt) in ["none", "null", "n/a", "nil", "-"].iter().enumerate() {
+        let send = |hook: &str, event: &str| {
+            let payload = serde_json::json!({"session_id": session.to_string(), "prompt": prompt,
+                "tool_name": "Bash", "tool_use_id": "t", "tool_input": {"command": "ls"},
+                "tool_response": "", "hook_event_name": event, "cwd": sandbox.home()});
+            sandbox.hook(hook, payload.to_string());
+        };
+        send("new", "UserPromptSubmit");
+        send("save", "PostToolUse");
+        send("summary", "Stop");
+    }
+    let rules = [("CLAUDE_MEM_PROVIDER", "extract")];
+    let printed = json(&sandbox.run_with(&["distill", "--json"], &rules, "").ok());
+    assert_eq!((&printed["answered"], &printed["parked"]), (&5.into(), &0.into()), "{printed}");
+}
+
+#[test]
 fn a_request_is_about_one_session_and_includes_a_recap() {
     let (sandbox, server) = (Sandbox::new(), answering("saw"));
     Session::worked(&sandbox, "alpha", 2);

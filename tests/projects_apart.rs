@@ -70,7 +70,7 @@ fn path() -> (String, String) {
 
 #[test]
 fn a_worker_that_one_project_starts_serves_no_project_with_its_tokens_and_addresses() {
-    let (of_a, of_user) = (gateway(), gateway());
+    let (of_a, of_b, of_user) = (gateway(), gateway(), gateway());
     let sandbox = Sandbox::new();
     use_client(&sandbox, &of_user.url());
     let mut variables = of_project(&of_a.url());
@@ -86,10 +86,23 @@ fn a_worker_that_one_project_starts_serves_no_project_with_its_tokens_and_addres
     }
     variables.push(path());
     work(&sandbox, "a", &variables);
-    work(&sandbox, "b", &[]);
-    until(|| has_seen(&of_user, "MARK-a") && has_seen(&of_user, "MARK-b"));
+    let variables_of_b = of_project(&of_b.url());
+    work(&sandbox, "b", &variables_of_b);
+    let have_arrived = |markers: [&str; 2]| {
+        for gateway in [&of_a, &of_b] {
+            assert_eq!(gateway.requests().len(), 0, "nothing goes to the gateway of one project");
+        }
+        markers.iter().all(|marker| has_seen(&of_user, marker))
+    };
+    until(|| have_arrived(["MARK-a", "MARK-b"]));
+    // The next worker is started from the other project.
+    let mut restart = sandbox.command(&["worker", "restart"]);
+    let output = restart.envs(variables_of_b.clone()).envs([path()]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    work(&sandbox, "a-again", &variables);
+    work(&sandbox, "b-again", &variables_of_b);
+    until(|| have_arrived(["MARK-a-again", "MARK-b-again"]));
     sandbox.run(&["worker", "stop"]).ok();
-    assert_eq!(of_a.requests().len(), 0, "nothing goes to the gateway of one project");
 }
 
 #[test]

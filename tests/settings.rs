@@ -140,8 +140,31 @@ fn the_current_project_can_be_disabled_and_enabled() {
     assert_eq!(sandbox.run(&["settings", "get", "disabled_projects"]).ok(), format!("{key}\n"));
     sandbox.run(&["settings", "project", "on"]).ok();
     assert_eq!(sandbox.read(".claude-mem/settings.json"), "{}\n");
-    let excluded = [("CLAUDE_MEM_EXCLUDED_PROJECTS", "~/**")];
-    let shown = sandbox.run_with(&["settings", "project", "--json"], &excluded, "").ok();
-    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
-    assert_eq!(shown["excluded_by"], serde_json::Value::Null, "what is below, not home itself");
+    let excluded_by = |pattern| {
+        let excluded = [("CLAUDE_MEM_EXCLUDED_PROJECTS", pattern)];
+        let shown = sandbox.run_with(&["settings", "project", "--json"], &excluded, "").ok();
+        serde_json::from_str::<serde_json::Value>(&shown).unwrap()["excluded_by"].clone()
+    };
+    assert_eq!(excluded_by("~/*"), serde_json::Value::Null, "what is below, not home itself");
+    assert_eq!(excluded_by("~/**"), "CLAUDE_MEM_EXCLUDED_PROJECTS");
+}
+
+#[test]
+fn a_pattern_that_would_exclude_nothing_is_refused_and_a_missing_folder_reported() {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.home().join("here")).unwrap();
+    let set = |patterns| sandbox.run(&["settings", "set", "EXCLUDED_PROJECTS", patterns]);
+    assert_eq!(
+        set("~/here,~/[s]ecret").fails(2),
+        "error: CLAUDE_MEM_EXCLUDED_PROJECTS cannot be `~/here,~/[s]ecret`: expected folders such \
+         as `~/clients/*`: in `~/[s]ecret`, `[` has no meaning; write `?` for any character\n\
+         note: nothing was changed\n"
+    );
+    let run = set("~/here, ~/gone, */any");
+    assert_eq!(run.stderr, "warning: there is no folder `~/gone` yet\n");
+    let value = sandbox.run(&["settings", "get", "EXCLUDED_PROJECTS"]).ok();
+    assert_eq!(value, "~/here,~/gone,*/any\n");
+    let invalid = [("CLAUDE_MEM_EXCLUDED_PROJECTS", "$HOME/secret")];
+    let listed = sandbox.run_with(&["settings"], &invalid, "").stderr;
+    assert!(listed.contains("until that is corrected, nothing is recorded"), "{listed}");
 }

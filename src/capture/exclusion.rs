@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{glob, project::ProjectId};
 use claude_mem_core::settings::{
-    Settings,
+    AnySetting, Settings,
     table::{DISABLED_PROJECTS, ENABLED, EXCLUDED_PROJECTS},
 };
 
@@ -22,9 +22,10 @@ pub fn excluded_by(
     if settings.is_unknown() {
         return Some(FILE);
     }
-    for setting in [&EXCLUDED_PROJECTS, &DISABLED_PROJECTS] {
+    let lists: [&dyn AnySetting; 2] = [&EXCLUDED_PROJECTS, &DISABLED_PROJECTS];
+    for setting in lists {
         if settings.is_doubtful(setting) {
-            return Some(setting.name);
+            return Some(setting.name());
         }
     }
     if !settings.get(&ENABLED) {
@@ -35,9 +36,9 @@ pub fn excluded_by(
     }
     let patterns = settings.get(&EXCLUDED_PROJECTS);
     let folders = [Some(project.root.as_path()), project.common_dir.as_deref(), Some(cwd)];
-    let is_excluded = patterns
-        .iter()
-        .any(|pattern| folders.iter().flatten().any(|folder| glob::means(pattern, folder, home)));
+    let is_excluded = patterns.iter().any(|pattern| {
+        folders.iter().flatten().any(|folder| glob::means(pattern.as_str(), folder, home))
+    });
     is_excluded.then_some(EXCLUDED_PROJECTS.name)
 }
 
@@ -68,6 +69,7 @@ mod tests {
         let cases = [
             ("", None),
             ("~/work", Some("CLAUDE_MEM_EXCLUDED_PROJECTS")),
+            ("~/home/[x]", Some("CLAUDE_MEM_EXCLUDED_PROJECTS")),
             ("~/home, /tmp/*", Some("CLAUDE_MEM_EXCLUDED_PROJECTS")),
             ("inside", Some("CLAUDE_MEM_EXCLUDED_PROJECTS")),
             ("~/works,/tmp/fix", None),

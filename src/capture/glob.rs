@@ -1,35 +1,65 @@
 //! Patterns for folders: `*` within a name, `**` across folders, `?` one character, `~` home.
 
-use std::path::Path;
+use std::path::{Path, is_separator};
 
-use claude_mem_core::os::comparable;
+use crate::project::resolved;
 
-/// Whether the pattern matches this folder or one above it. It is safer to exclude too much, so
-/// `~/private` also matches everything below, and a pattern without a slash matches any folder of
-/// that name.
+/// Whether the pattern matches this folder or one above it. It is safer to exclude too much:
+///
+/// - `~/private` and `~/private/**` match the folder and everything below
+/// - a name or relative path matches anywhere
+/// - case does not matter
+/// - if the pattern leads through symbolic links, their targets match, too
+/// - without a home directory, a pattern with `~` matches everything
 pub(crate) fn means(pattern: &str, folder: &Path, home: Option<&Path>) -> bool {
-    let pattern = expanded(pattern, home);
-    let pattern = comparable(&pattern);
-    let pattern = pattern.trim_end_matches('/');
-    if pattern.is_empty() {
-        return false;
-    }
-    let tokens = parse(pattern);
-    folder.ancestors().any(|folder| {
-        let text =
-            if pattern.contains('/') { Some(folder.as_os_str()) } else { folder.file_name() };
-        text.is_some_and(|text| matches(&tokens, &comparable(&text.to_string_lossy())))
-    })
+    let Some(pattern) = expanded(pattern, home) else { return true };
+    let text = comparable(&folder.to_string_lossy());
+    let is_match = |pattern: &str| matches(&parse(&anchored(&comparable(pattern))), &text);
+    is_match(&pattern) || target(&pattern).is_some_and(|target| is_match(&target))
 }
 
-fn expanded(pattern: &str, home: Option<&Path>) -> String {
-    match (pattern.strip_prefix('~'), home) {
-        (Some(rest), Some(home))
-            if rest.is_empty() || rest.starts_with(std::path::is_separator) =>
-        {
-            format!("{}{rest}", home.display())
+/// The pattern with the home directory in place of `~`; `None` if that is unknown.
+fn expanded(pattern: &str, home: Option<&Path>) -> Option<String> {
+    match pattern.strip_prefix('~') {
+        Some(rest) if rest.is_empty() || rest.starts_with(is_separator) => {
+            home.map(|home| format!("{}{rest}", home.display()))
         }
-        _ => pattern.into(),
+        _ => Some(pattern.into()),
+    }
+}
+
+/// The pattern with symbolic links resolved, if there are any before the first wildcard.
+fn target(pattern: &str) -> Option<String> {
+    let wildcard = pattern.find(['*', '?']).unwrap_or(pattern.len());
+    let end = match &pattern[..wildcard] {
+        all if wildcard == pattern.len() => all.len(),
+        before => before.rfind(is_separator)?,
+    };
+    let (folder, rest) = pattern.split_at(end);
+    let folder = Path::new(folder);
+    let found = folder.is_absolute().then(|| resolved(folder))?;
+    (found != folder).then(|| format!("{}{rest}", found.display()))
+}
+
+/// In lower case, with one `/` between folders and none at the end. Recorded paths can be those of another system.
+fn comparable(path: &str) -> String {
+    let mut text = path.replace('\\', "/").to_lowercase();
+    while text.contains("//") {
+        text = text.replace("//", "/");
+    }
+    text.truncate(text.trim_end_matches('/').len());
+    text
+}
+
+/// Without `**` at the end, which adds nothing, and with `**/` before a relative path.
+fn anchored(pattern: &str) -> String {
+    let mut pattern = pattern;
+    while let Some(shorter) = pattern.strip_suffix("/**") {
+        pattern = shorter;
+    }
+    match pattern.is_empty() || pattern.starts_with('/') {
+        true => pattern.into(),
+        false => format!("**/{pattern}"),
     }
 }
 
@@ -67,14 +97,19 @@ fn parse(pattern: &str) -> Vec<Token> {
     tokens
 }
 
-/// Follows all paths through the pattern at once, so that the time is at most text times pattern.
-/// Backtracking would take exponential time on `*a*a*a*a*b`.
+/// Whether the tokens match the text or the path of a folder above it. Follows all ways through
+/// the pattern at once, so that the time is at most text times pattern. Backtracking would take
+/// exponential time on `*a*a*a*a*b`.
 fn matches(tokens: &[Token], text: &str) -> bool {
     let mut reached = vec![false; tokens.len() + 1];
+    let mut next = reached.clone();
     reached[0] = true;
     pass_over(tokens, &mut reached);
     for character in text.chars() {
-        let mut next = vec![false; tokens.len() + 1];
+        if character == '/' && reached[tokens.len()] {
+            return true;
+        }
+        next.fill(false);
         for (at, token) in tokens.iter().enumerate().filter(|(at, _)| reached[*at]) {
             match token {
                 Token::Exactly(exactly) => next[at + 1] |= *exactly == character,
@@ -85,7 +120,7 @@ fn matches(tokens: &[Token], text: &str) -> bool {
             }
         }
         pass_over(tokens, &mut next);
-        reached = next;
+        std::mem::swap(&mut reached, &mut next);
     }
     reached[tokens.len()]
 }
@@ -118,6 +153,11 @@ mod tests {
             ("/a/b", "/a/b/c/d", true),
             ("/a/b", "/a/bc", false),
             ("/a/b/", "/a/b", true),
+            ("/a//b", "/a/b", true),
+            ("/a/**", "/a", true),
+            ("/a/**", "/a/b/c", true),
+            ("/a/**", "/ab", false),
+            ("/a/**/**/", "/a", true),
             ("/a/*", "/a", false),
             ("/a/*/c", "/a/b/c", true),
             ("/a/*/c", "/a/b/x/c", false),
@@ -131,15 +171,50 @@ mod tests {
             ("/ä/?", "/ä/ü", true),
             ("~/private", "/home/ada/private/notes", true),
             ("~", "/home/ada/x", true),
-            ("~bob/x", "/home/ada/x", false),
             ("secret-*", "/x/secret-one/y", true),
             ("secret-*", "/x/not-secret-one", false),
-            ("", "/x", false),
-            ("/", "/x", false),
+            ("secret", "/x/secretly", false),
+            ("work/secret", "/home/ada/work/secret/x", true),
+            ("work/secret", "/home/ada/homework/secret", false),
+            ("home/ada", "/home/ada", true),
+            ("*/secret", "/home/ada/secret", true),
+            ("~/Private", "/home/Ada/private", true),
+            ("C:/Users/ada", r"c:\users\ada\x", true),
+            ("ada", r"C:\Users\ada", true),
+            ("/", "/x", true),
+            ("//", "/x", true),
             ("**", "/x", true),
+            ("/**", "/x", true),
+            ("**/", "/x/y", true),
         ];
         for (pattern, folder, expected) in cases {
             let found = means(pattern, Path::new(folder), Some(Path::new("/home/ada")));
+            assert_eq!(found, expected, "{pattern} {folder}");
+        }
+    }
+
+    #[test]
+    fn without_a_home_directory_a_pattern_with_one_excludes_everything() {
+        assert!(means("~/private", Path::new("/x"), None));
+        assert!(!means("/private", Path::new("/x"), None));
+    }
+
+    #[test]
+    fn the_target_of_a_link_is_excluded_with_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = std::fs::canonicalize(dir.path()).unwrap();
+        let target = home.join("disk/target");
+        std::fs::create_dir_all(target.join("inside")).unwrap();
+        std::os::unix::fs::symlink(&target, home.join("link")).unwrap();
+        for (pattern, folder, expected) in [
+            ("~/link", "", true),
+            ("~/link/**", "inside", true),
+            ("~/link/*", "", false),
+            ("~/link/in*", "inside", true),
+            ("~/link/missing", "missing/x", true),
+            ("~/link/missing", "inside", false),
+        ] {
+            let found = means(pattern, &target.join(folder), Some(&home));
             assert_eq!(found, expected, "{pattern} {folder}");
         }
     }

@@ -1,6 +1,6 @@
 //! `claude-mem settings`: show and change settings.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -10,9 +10,10 @@ use claude_mem_capture::project::{self, ProjectId};
 use claude_mem_core::{
     app::App,
     failure::{Failure, nearest},
+    paths::expand_tilde,
     settings::{
-        AnySetting, Refused, Source, keep, masked,
-        table::{ALL, DISABLED_PROJECTS, MODE, find},
+        self, AnySetting, Refused, Source, keep, masked,
+        table::{ALL, DISABLED_PROJECTS, EXCLUDED_PROJECTS, MODE, find},
     },
 };
 use claude_mem_memory::modes::Mode;
@@ -136,8 +137,9 @@ fn list(app: &mut App, is_json: bool, is_changed_only: bool) -> Result<(), Failu
         if let Some(Refused { given: text, accepted }) = app.settings.refused(setting) {
             let text = masked(setting, &text);
             app.output.say(format_args!(
-                "warning: {} is `{text}`, which is not {accepted}; it is ignored",
-                setting.name()
+                "warning: {} is `{text}`, which is not {accepted}; {}",
+                setting.name(),
+                settings::Settings::effect_of_refused(setting)
             ));
         }
     }
@@ -168,6 +170,9 @@ fn set(app: &mut App, setting: &dyn AnySetting, value: &str) -> Result<(), Failu
             .map_err(|error| Failure::usage(error.to_string()).meaning("nothing was changed"))?;
     }
     change(app, setting, Some(&checked))?;
+    if setting.name() == EXCLUDED_PROJECTS.name {
+        report_missing_folders(app);
+    }
     if app.environment.get(setting.name()).is_some() {
         app.output.say(format_args!(
             "warning: {} is also set in the environment, which has priority",
@@ -175,6 +180,18 @@ fn set(app: &mut App, setting: &dyn AnySetting, value: &str) -> Result<(), Failu
         ));
     }
     Ok(())
+}
+
+/// A misspelled folder would exclude nothing. It can also be one that does not exist yet.
+fn report_missing_folders(app: &mut App) {
+    let settings = settings::Settings::load(&app.paths, &app.environment);
+    for pattern in settings.get(&EXCLUDED_PROJECTS).iter().filter(|pattern| pattern.is_plain_path())
+    {
+        let folder = expand_tilde(Path::new(pattern.as_str()), app.paths.home.as_deref());
+        if !folder.exists() {
+            app.output.say(format_args!("warning: there is no folder `{}` yet", pattern.as_str()));
+        }
+    }
 }
 
 fn change(app: &mut App, setting: &dyn AnySetting, value: Option<&str>) -> Result<(), Failure> {

@@ -31,6 +31,9 @@ use claude_mem_capture::redaction::{self, redact};
 use claude_mem_core::{app::App, clock::Clock, failure::Failure};
 use claude_mem_privacy::Policy;
 
+/// The response of the built-in rules to a turn without content.
+const NOTHING: &str = "<skip/>\n<skip_summary reason=\"nothing was done or learned\"/>\n";
+
 /// Result of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunReport {
@@ -226,7 +229,13 @@ impl<'a> DistillRun<'a> {
         mut response: Response,
         input: &TurnInput,
     ) -> Result<(Response, Reply), Refusal> {
-        let reply = read_reply(&response.text, &self.prompt_set.kinds);
+        let mut reply = read_reply(&response.text, &self.prompt_set.kinds);
+        if reply.verdict == Verdict::Unreadable && self.prompt_set.is_free() {
+            // Built-in rules repeat what was typed: `none` reads as no text. A second attempt
+            // would give the same.
+            response.text = NOTHING.into();
+            reply = read_reply(&response.text, &self.prompt_set.kinds);
+        }
         if reply.verdict == Verdict::Unreadable {
             let why = format!("cannot parse the response of {}", response.model);
             let refusal = Refusal::new(FailureClass::Unreadable, why);

@@ -456,3 +456,18 @@ fn notes_of_claude_code_are_imported_marked_renewed_and_not_given_back_to_it() {
     assert!(!claude.contains("walrus"), "{claude}");
     assert!(codex.contains("9090") && !codex.contains("8080"), "{codex}");
 }
+
+#[test]
+fn a_session_of_opencode_with_an_impossible_time_or_parent_does_no_harm() {
+    let sandbox = Sandbox::new();
+    let cwd = sandbox.home().to_string_lossy().into_owned();
+    opencode(&sandbox, &cwd);
+    let path = sandbox.home().join(".local/share/opencode/opencode.db");
+    let database = Connection::open(path).unwrap();
+    for (id, parent) in [("x", "y"), ("y", "x"), ("z", "z")] {
+        let sql = "insert into session values (?1, ?2, ?3, ?4)";
+        database.execute(sql, (id, parent, &cwd, i64::MAX)).unwrap();
+    }
+    import(&sandbox, &["--from", "opencode"]);
+    assert_eq!(event_lines(&sandbox), EVENTS);
+}

@@ -135,3 +135,17 @@ fn acknowledged_events_survive_a_kill() {
     assert_eq!(recorded.len(), once.len(), "none is there twice");
     assert!(acknowledged.len() > 100 && acknowledged.is_subset(&once), "{}", acknowledged.len());
 }
+
+#[test]
+fn connections_that_are_left_open_block_neither_commands_nor_programs() {
+    let sandbox = Sandbox::new();
+    let _serving = Serving::start(&sandbox, &[]);
+    let ping = json!({"type": "ping"});
+    let mut oldest = Lines::open(&sandbox);
+    oldest.say("{\"type\":");
+    let idle: Vec<_> = (0..100).map(|_| Lines::open(&sandbox)).collect();
+    sandbox.run(&["worker", "status"]).ok();
+    assert!(oldest.answer().is_none(), "half a line does not count");
+    assert_eq!(Lines::open(&sandbox).ask(&ping)["status"], "ok");
+    drop(idle);
+}

@@ -3,7 +3,6 @@
 pub use std::os::unix::fs::FileExt;
 
 use std::{
-    borrow::Cow,
     fs::{DirBuilder, File, OpenOptions, TryLockError},
     io,
     os::unix::{
@@ -187,12 +186,6 @@ pub fn fill_at_random(bytes: &mut [u8]) -> io::Result<()> {
 #[inline]
 pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
     std::fs::canonicalize(path)
-}
-
-/// A normalized path for comparisons, with `/` between folders.
-#[inline]
-pub fn comparable(path: &str) -> Cow<'_, str> {
-    path.into()
 }
 
 /// A path for a URI, before escaping.

@@ -2,7 +2,6 @@
 //! them.
 
 use std::{
-    borrow::Cow,
     ffi::OsString,
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Seek as _},
@@ -239,11 +238,6 @@ pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
     };
     plain.push(parts.as_path());
     Ok(plain.into())
-}
-
-/// A normalized path for comparisons, with `/` between folders.
-pub fn comparable(path: &str) -> Cow<'_, str> {
-    path.replace('\\', "/").to_lowercase().into()
 }
 
 /// A path for a URI, before escaping: `/C:/Users/ada`.

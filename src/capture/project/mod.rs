@@ -227,7 +227,7 @@ fn is_git_dir(dir: &Path) -> bool {
 }
 
 /// The path without links and dots. Of a missing folder, the existing part is resolved.
-fn resolved(path: &Path) -> PathBuf {
+pub(crate) fn resolved(path: &Path) -> PathBuf {
     let mut missing = Vec::new();
     for existing in path.ancestors() {
         if let Ok(found) = os::canonicalize(existing) {

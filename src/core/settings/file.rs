@@ -52,7 +52,9 @@ pub(super) fn as_text(value: &Value, kind: Kind) -> Option<String> {
         (Value::Number(number), kind) if kind != Kind::List => Some(number.to_string()),
         (Value::Bool(flag), kind) if kind != Kind::List => Some(flag.to_string()),
         (Value::Array(items), Kind::List) => {
-            let words = items.iter().map(|item| as_text(item, kind));
+            // Joined by commas, an item with a comma would become two.
+            let word = |item| as_text(item, kind).filter(|word| !word.contains(','));
+            let words = items.iter().map(word);
             words.collect::<Option<Vec<_>>>().map(|words| words.join(","))
         }
         _ => None,

@@ -1,6 +1,7 @@
 //! Settings: from the environment, then `settings.json`, then the default.
 
 mod file;
+mod folder_pattern;
 mod last_good;
 mod setting;
 pub mod table;
@@ -11,6 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+pub use folder_pattern::FolderPattern;
 use serde_json::{Map, Value};
 pub use setting::{AnySetting, Group, Setting, Unit};
 use strsim::osa_distance;
@@ -112,12 +114,7 @@ impl Settings {
                 (None, Some(key)) => format!("settings.json has `{key}`, which looks like {name}"),
                 (None, None) => return None,
             };
-            let effect = match setting.kind() {
-                Kind::List if name == table::SKIP_TOOLS.name => "no tool use is recorded".into(),
-                Kind::List => "nothing is recorded".into(),
-                _ => format!("{name} counts as `{closed}`"),
-            };
-            Some(format!("{what}; until that is corrected, {effect}"))
+            Some(format!("{what}; {}", effect(*setting, &closed)))
         });
         file.chain(values).collect()
     }
@@ -156,6 +153,11 @@ impl Settings {
             _ => setting.default_value(),
         };
         (value, Source::Default)
+    }
+
+    /// The effect of a value that is not accepted.
+    pub fn effect_of_refused(setting: &dyn AnySetting) -> String {
+        setting.closed_text().map_or("it is ignored".into(), |closed| effect(setting, &closed))
     }
 
     /// A stored value that the setting does not accept, for error messages.
@@ -232,6 +234,16 @@ fn check(setting: &dyn AnySetting, given: String) -> Result<(), Refused> {
         Ok(_) => Ok(()),
         Err(accepted) => Err(Refused { given, accepted }),
     }
+}
+
+/// The effect of an invalid value of a privacy setting, which then has the value `closed`.
+fn effect(setting: &dyn AnySetting, closed: &str) -> String {
+    let effect = match setting.kind() {
+        Kind::List if setting.name() == table::SKIP_TOOLS.name => "no tool use is recorded".into(),
+        Kind::List => "nothing is recorded".into(),
+        _ => format!("{} counts as `{closed}`", setting.name()),
+    };
+    format!("until that is corrected, {effect}")
 }
 
 /// The variables in `.env` that are not settings or keys of claude-mem. They are passed to programs

@@ -11,6 +11,7 @@ use std::{
 use claude_mem_privacy::FIELD_BYTES_MAX_DEFAULT;
 
 use super::{
+    folder_pattern::FolderPattern,
     setting::{AnySetting, Group, Setting, Unit},
     value::{
         ClaudeAuth, ProviderName, SyncMode,
@@ -37,10 +38,12 @@ settings! {
     Recording {
         ENABLED: bool = "CLAUDE_MEM_ENABLED", true, fails closed to false,
             "Enabled", "Record sessions and inject context. `false` turns off both.";
-        EXCLUDED_PROJECTS: Vec<String> = "CLAUDE_MEM_EXCLUDED_PROJECTS", &[], fails closed to &[],
-            "Excluded folders",
-            "Glob patterns of folders that are never recorded, separated by commas: `*`, `**`, \
-             `?`, `~`.";
+        EXCLUDED_PROJECTS: Vec<FolderPattern> = "CLAUDE_MEM_EXCLUDED_PROJECTS", (),
+            fails closed to (), "Excluded folders",
+            "Patterns of folders that are never recorded, with everything below, separated by \
+             commas. `~` is the home directory, `*` is any part of a name, `**` any number of \
+             folders, `?` one character. A name or relative path matches anywhere. Case does not \
+             matter.";
         DISABLED_PROJECTS: Vec<String> = "CLAUDE_MEM_DISABLED_PROJECTS", &[], fails closed to &[],
             "Disabled projects",
             "Keys of projects that are never recorded. `claude-mem settings project off` adds the \

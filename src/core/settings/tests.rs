@@ -84,7 +84,7 @@ fn an_unusable_file_is_replaced_by_the_last_one_that_could_be_read() {
     for broken in ["", " \n", "{\"CLAUDE_MEM_EXCLUDED_PROJECTS\": \"~/secret\",}", "{\"env\": 1}"] {
         fs::write(case.paths().settings(), broken).unwrap();
         let settings = case.load();
-        assert_eq!(settings.get(&EXCLUDED_PROJECTS), ["~/secret"], "{broken}");
+        assert_eq!(settings.find(&EXCLUDED_PROJECTS).0, "~/secret", "{broken}");
         assert!(settings.get(&ENABLED) && !settings.is_unknown());
         let problems = settings.problems();
         assert!(problems[0].contains("last read without an error"), "{problems:?}");
@@ -95,13 +95,15 @@ fn an_unusable_file_is_replaced_by_the_last_one_that_could_be_read() {
 
 #[test]
 fn an_invalid_privacy_setting_takes_its_most_private_value() {
-    let cases: [(&str, &dyn AnySetting, &str); 10] = [
+    let cases: [(&str, &dyn AnySetting, &str); 12] = [
         ("{\"CLAUDE_MEM_ENABLED\": \"flase\"}", &ENABLED, "false"),
         ("{\"CLAUDE_MEM_ENABLED\": {}}", &ENABLED, "false"),
         ("{\"CLAUDE_MEM_REDACT_SECRETS\": \"ture\"}", &REDACT_SECRETS, "true"),
         ("{\"CLAUDE_MEM_PROVIDER\": \"extrct\"}", &PROVIDER, "extract"),
         ("{\"CLAUDE_MEM_SKIP_TOOLS\": 7}", &SKIP_TOOLS, ""),
         ("{\"CLAUDE_MEM_EXCLUDED_PROJECTS\": {\"~/secret\": true}}", &EXCLUDED_PROJECTS, ""),
+        ("{\"CLAUDE_MEM_EXCLUDED_PROJECTS\": \"~/[s]ecret\"}", &EXCLUDED_PROJECTS, ""),
+        ("{\"CLAUDE_MEM_EXCLUDED_PROJECTS\": [\"~/a,b\"]}", &EXCLUDED_PROJECTS, ""),
         ("{\"CLAUDE_MEM_DISABLED_PROJECTS\": [[1]]}", &DISABLED_PROJECTS, ""),
         ("{\"CLAUDE_MEM_EXCLUDE_PROJECTS\": \"~/secret\"}", &EXCLUDED_PROJECTS, ""),
         ("{\"CLAUDE_MEM_ENBALED\": false}", &ENABLED, "false"),

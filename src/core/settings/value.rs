@@ -42,7 +42,7 @@ impl Kind {
     /// The JSON types that are accepted.
     pub(crate) fn accepted_types(&self) -> &'static str {
         match self {
-            Self::List => "text, or a list of texts",
+            Self::List => "text, or a list of texts without commas",
             _ => "text, a number, `true` or `false`",
         }
     }

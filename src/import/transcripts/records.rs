@@ -172,7 +172,8 @@ fn in_database(database: &OpenCodeRecords) -> Result<Vec<Begun>, Failure> {
         let mut root = session.id.as_str();
         // A chain longer than all sessions is a cycle.
         for _ in 0..sessions.len() {
-            root = parents.get(root).copied().unwrap_or(root);
+            let Some(parent) = parents.get(root) else { break };
+            root = parent;
         }
         let is_subagent = root != session.id;
         let begin = PastBegin {
@@ -181,7 +182,7 @@ fn in_database(database: &OpenCodeRecords) -> Result<Vec<Begun>, Failure> {
             branch: String::new(),
             agent_id: if is_subagent { session.id.clone() } else { String::new() },
         };
-        (begin, session.started_at_ms * 1_000, PathBuf::from(&session.id))
+        (begin, session.started_at_ms.saturating_mul(1_000), PathBuf::from(&session.id))
     });
     Ok(begun.collect())
 }

@@ -45,8 +45,8 @@ pub(super) fn assignment(text: &[u8], at: usize) -> Option<Found> {
     place.secret(text, kind).or_else(|| place.behind_type(text)?.secret(text, kind))
 }
 
-/// The values of a name in the plural: `api_tokens = ["…", "…"]`, `API_KEYS=…,…`. They have to look
-/// generated.
+/// The values of a name in the plural: `api_tokens = ["…", "…"]`, `API_KEYS=…,…`. Tokens have to
+/// look generated.
 fn several(text: &[u8], name: usize, end: usize, place: &Place) -> Option<Found> {
     const LIST_BYTES_MAX: usize = 1 << 10;
     const ITEM_BYTES_MIN: usize = 16;
@@ -57,12 +57,21 @@ fn several(text: &[u8], name: usize, end: usize, place: &Place) -> Option<Found>
         _ if place.written == AssignmentSyntax::Environment => |byte| byte == b',',
         _ => return None,
     };
+    // People choose passwords, and with more characters than tokens have.
+    let is_chosen = kind == Kind::Password && list[0] == b'[';
+    let in_item: fn(u8) -> bool = match is_chosen {
+        true => |byte| byte.is_ascii_graphic() && !b"[],\"'\\".contains(&byte),
+        false => percent_encoded,
+    };
     let (mut at, mut found) = (0, None);
     loop {
         at += run(&list[at..], separates);
-        let item = &list[at..at + run(&list[at..], percent_encoded)];
-        let is_secret = item.len() >= ITEM_BYTES_MIN && is_generated(item);
+        let item = &list[at..at + run(&list[at..], in_item)];
         let (start, item_end) = (place.start + at, place.start + at + item.len());
+        let is_secret = match is_chosen {
+            true => secret_in(kind, AssignmentSyntax::Listed, text, start, item_end).is_some(),
+            false => item.len() >= ITEM_BYTES_MIN && is_generated(item),
+        };
         match &mut found {
             _ if !is_secret => break,
             Some(Found { end, .. }) => *end = item_end,

@@ -258,7 +258,7 @@ pub(super) const RULES: &[Rule] = &[
     custom("password-hash", &["$2a$", "$2b$", "$2y$", "$1$", "$5$", "$6$", "$y$"], crypt_hash),
     custom("password-hash", &["$apr1$", "$argon2", "{SSHA", "{SHA}", "$pbkdf2"], crypt_hash),
     custom("private-key", &["\"d\""], jwk),
-    custom("kubernetes-secret", &["data:", "\"data\""], kubernetes_secret),
+    custom("kubernetes-secret", &["data:", "\"data\"", "stringData"], kubernetes_secret),
     custom("password", &[":5432:", ":5433:", ":6432:", ":*:"], pgpass),
     custom("url-password", &["://"], url_password),
     custom("signed-url", &["-signature=", "&signature=", "&sig=", "?sig="], signature),

@@ -3,15 +3,26 @@
 //! Each line is an object with a `type`, and gets one line in response, in order. Events are
 //! captured and redacted like hook payloads, and are on disk before the response. Lines that arrive
 //! together are appended together.
+//!
+//! At the limit, a new connection replaces the one that has been idle longest, or waits while all
+//! are busy. So programs that leave connections open block neither commands nor hooks.
 
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::{
+    io,
+    path::Path,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use claude_mem_events::{Envelope, Event, Id};
 use memchr::memchr;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
-    sync::Semaphore,
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
 };
 
 use super::recall::RecallMessage;
@@ -26,12 +37,16 @@ use claude_mem_privacy::{Policy, redact_text};
 
 /// The stream socket in the data directory. The wake socket is `worker.wake`.
 pub(super) const SOCKET: &str = "worker.sock";
-/// Maximum number of connections; others wait.
+/// Maximum number of connections.
 const CONNECTIONS_MAX: usize = 64;
 /// Maximum length of a line; longer ones are skipped with an error.
 const LINE_BYTES_MAX: usize = 8 << 20;
 /// Maximum response time of a healthy worker.
 const RESPONSE_MAX: Duration = Duration::from_secs(5);
+/// Minimum time without a line after which a connection can be closed for another.
+const IDLE_TIME_MIN: Duration = Duration::from_secs(1);
+/// Maximum time for which a program reads nothing of a response.
+const WRITE_TIME_MAX: Duration = Duration::from_secs(30);
 /// Maximum number of lines per append.
 const TOGETHER_MAX: usize = 64;
 /// Size of the read buffer. Pipelined lines are appended together as far as they fit: about thirty
@@ -51,19 +66,91 @@ pub fn ask(data: &Path, message: &Value) -> io::Result<Value> {
 
 /// Serves connections until the worker stops.
 pub(super) async fn serve(mut listening: Listening, shared: Arc<Shared>) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    while let Ok(place) = Arc::clone(&room).acquire_owned().await {
+    let slots = Arc::new(Slots::new());
+    loop {
         let Ok((reader, writer)) = listening.accept().await else {
             // Probably too many open files, which is temporary.
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             continue;
         };
-        let shared = Arc::clone(&shared);
+        let Some((connection, place)) = slots.take().await else { return };
+        let (shared, slots) = (Arc::clone(&shared), Arc::clone(&slots));
         tokio::spawn(async move {
-            // A program may disconnect in the middle of a line.
-            let _ = talk(reader, writer, &shared).await;
+            tokio::select! {
+                // A program may disconnect in the middle of a line.
+                _ = talk(reader, writer, &shared, || slots.touch(&connection)) => {}
+                () = connection.closing.notified() => {}
+            }
+            slots.release(&connection);
             drop(place);
         });
+    }
+}
+
+#[derive(Debug, Default)]
+struct Connection {
+    /// Milliseconds from `Slots::start` to its last line.
+    last_line_ms: AtomicU64,
+    closing: Notify,
+}
+
+impl Connection {
+    fn last_line(&self) -> Duration {
+        Duration::from_millis(self.last_line_ms.load(Ordering::Relaxed))
+    }
+}
+
+/// All open connections.
+#[derive(Debug)]
+struct Slots {
+    free: Arc<Semaphore>,
+    open: Mutex<Vec<Arc<Connection>>>,
+    start: Instant,
+}
+
+impl Slots {
+    fn new() -> Self {
+        let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        Self { free, open: Mutex::default(), start: Instant::now() }
+    }
+
+    /// Takes a slot, if necessary from the connection that has been idle longest. Waits while none
+    /// is idle.
+    async fn take(&self) -> Option<(Arc<Connection>, OwnedSemaphorePermit)> {
+        let place = loop {
+            let free = Arc::clone(&self.free).acquire_owned();
+            if self.free.available_permits() > 0 {
+                break free.await.ok()?;
+            }
+            let idlest = self.open().iter().min_by_key(|open| open.last_line()).map(Arc::clone);
+            let busy = idlest.as_ref().map_or(IDLE_TIME_MIN, |idlest| {
+                (idlest.last_line() + IDLE_TIME_MIN).saturating_sub(self.start.elapsed())
+            });
+            if let Some(idlest) = idlest.filter(|_| busy.is_zero()) {
+                idlest.closing.notify_one();
+                break free.await.ok()?;
+            }
+            if let Ok(place) = tokio::time::timeout(busy, free).await {
+                break place.ok()?;
+            }
+        };
+        let connection = Arc::new(Connection::default());
+        self.touch(&connection);
+        self.open().push(Arc::clone(&connection));
+        Some((connection, place))
+    }
+
+    fn touch(&self, connection: &Connection) {
+        let now_ms = self.start.elapsed().as_millis() as u64;
+        connection.last_line_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    fn release(&self, connection: &Arc<Connection>) {
+        self.open().retain(|open| !Arc::ptr_eq(open, connection));
+    }
+
+    fn open(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Connection>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -83,6 +170,7 @@ async fn talk(
     reader: impl AsyncRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
     shared: &Arc<Shared>,
+    touch: impl Fn(),
 ) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(READ_BYTES, reader);
     let mut line = Vec::new();
@@ -102,7 +190,9 @@ async fn talk(
             }
         }
         shared.touch();
-        writer.write_all(answer(shared, parsed).await.as_bytes()).await?;
+        touch();
+        let response = answer(shared, parsed).await;
+        tokio::time::timeout(WRITE_TIME_MAX, writer.write_all(response.as_bytes())).await??;
     }
 }
 
