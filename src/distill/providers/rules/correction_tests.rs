@@ -55,7 +55,7 @@ fn an_objection_to_a_detail_leaves_the_work() {
         ..row("change", "Added GUIDE.md for the update")
     };
     let corrected = |prompt| {
-        let turn = Turn { prompt, earlier: vec![guide.clone()], is_over: true, ..Turn::default() };
+        let turn = Turn { prompt, earlier: vec![guide], is_over: true, ..Turn::default() };
         corrected_titles(&ParsedTurn::of(&turn)).len()
     };
     assert_eq!(corrected("no, that's wrong: the worker runs on during the migration"), 0);
