@@ -426,6 +426,11 @@ mod tests {
         }
         assert_eq!(hidden(&rows, Extent::End), []);
         assert_eq!(hidden(&rows, Extent::Turn), pairs(&[("a", error)]));
+        // A hook does not read back for megabytes.
+        let mut rows = vec![prompt("x"), call("a"), output("a", FAILED)];
+        rows.extend((0..40).map(|_| json!({"type": "event_msg", "text": "y".repeat(64 << 10)})));
+        assert_eq!(hidden(&rows, Extent::End), []);
+        assert_eq!(hidden(&rows, Extent::Turn), pairs(&[("a", error)]));
     }
 
     #[test]

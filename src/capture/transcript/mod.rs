@@ -220,8 +220,8 @@ pub(super) fn turn_parts(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
     Turn,
-    /// Its end, back to a few messages with successful calls. The hooks of these calls have read
-    /// the rows before, but some tools have no hook.
+    /// Its end, back to a few messages with successful calls, or one megabyte. The hooks of these
+    /// calls have read the rows before, but some tools have no hook.
     End,
 }
 
@@ -239,7 +239,10 @@ pub(super) fn hidden_failures(
     let Some(mut lines) = Lines::open(path) else { return failed };
     // Calls of one message run in parallel: their results follow the last call.
     let (mut has_success, mut messages) = (false, 0);
-    'lines: while let Some(line) = lines.next_back() {
+    let bytes_max = if extent == Extent::End { LATEST_BYTES_MAX } else { BYTES_MAX };
+    'lines: while lines.read <= bytes_max
+        && let Some(line) = lines.next_back()
+    {
         let parts = match read_row(line) {
             TurnRow::Parts { parts, .. } => parts,
             TurnRow::Other => Vec::new(),
@@ -284,6 +287,9 @@ pub(super) fn hidden_failures(
     failed
 }
 
+/// Every tool use reads this much at most.
+const LATEST_BYTES_MAX: usize = 1 << 20;
+
 /// The value that `read_line` finds in the latest matching line, for a command that has just ended.
 pub(super) fn find_latest<T>(path: &Path, read_line: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
     let mut lines = Lines::open(path)?;
@@ -294,8 +300,6 @@ pub(super) fn find_latest<T>(path: &Path, read_line: impl Fn(&[u8]) -> Option<T>
     }
     None
 }
-
-const LATEST_BYTES_MAX: usize = 1 << 20;
 
 /// A longer transcript is not searched, and treated as if it contained private text.
 const SEARCHED_BYTES_MAX: u64 = 256 << 20;
