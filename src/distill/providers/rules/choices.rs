@@ -363,13 +363,21 @@ fn last_question(message: &str) -> Option<String> {
     if found.len() - at > 6 {
         return None;
     }
-    let lower = padded(&found[at].to_lowercase());
-    let is_vague =
-        words(found[at]) < 6 || contains_any(&lower, " that | this | it | them | these | those ");
+    let is_vague = words(found[at]) < 6 || is_vague(found[at]);
     let before = at.checked_sub(1).map(|before| found[before]).filter(|_| is_vague);
     let question =
         before.map_or_else(|| found[at].to_owned(), |text| format!("{text} {}", found[at]));
     Some(clip(&question, 300))
+}
+
+/// Whether a question is unclear without the sentence before it: it refers to something that it
+/// does not name first.
+pub(super) fn is_vague(question: &str) -> bool {
+    let lower = padded(&question.to_lowercase());
+    let first = |list| alternatives(list).filter_map(|word| lower.find(&format!(" {word} "))).min();
+    let name = first("the|a|an|der|die|das|le|la|el");
+    let reference = first("it|this|that|them|these|those|它|это|bunu");
+    words(question) < 4 || reference.is_some_and(|at| name.is_none_or(|name| at < name))
 }
 
 /// Removes the option name from `2. Cache in memory` and `Option B: polling`.
@@ -541,6 +549,11 @@ mod tests {
         let yes = picked("yes", "The old route is unused. Should I remove it or keep it?").unwrap();
         assert_eq!(yes.question, "The old route is unused. Should I remove it or keep it?");
         assert!(yes.is_decision);
+        let drop = "All tests pass. Should I drop the old column or keep it?";
+        assert_eq!(
+            picked("yes", drop).unwrap().question,
+            "Should I drop the old column or keep it?"
+        );
         let go = picked("yes please", "Shall I commit this?").unwrap();
         assert!(!go.is_decision);
         assert_eq!(picked("What about the tests?", message), None);

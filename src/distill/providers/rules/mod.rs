@@ -48,7 +48,7 @@ use claude_mem_memory::modes::Mode;
 use parsed_turn::ParsedTurn;
 
 /// Recorded as the model name. Increase the number when the rules change.
-pub const MODEL: &str = "extract-5";
+pub const MODEL: &str = "extract-6";
 
 /// Writes the observations and the summary of a completed turn.
 pub fn extract(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> String {

@@ -1,6 +1,6 @@
 //! Builds the observations of a turn, the most useful first.
 
-use super::choices::{Choice, choice_clause, last_question_of, without_option_name};
+use super::choices::{Choice, choice_clause, is_vague, last_question_of, without_option_name};
 use super::command_rows;
 use super::commands::Purpose;
 use super::corrections;
@@ -371,13 +371,6 @@ fn chosen_title(choice: &Choice) -> String {
 fn question_in(text: &str) -> &str {
     let question = last_question_of(text);
     if is_vague(question) { text } else { question }
-}
-
-/// Whether a question is unclear without the sentence before it.
-fn is_vague(question: &str) -> bool {
-    let lower = padded(&question.to_lowercase());
-    words(question) < 4
-        || contains_any(&lower, " it | this | that | them | these | those | 它 | это | bunu ")
 }
 
 /// Decisions that the last message states, in a turn that changed something. "You chose …" is
