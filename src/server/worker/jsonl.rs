@@ -43,7 +43,7 @@ const CONNECTIONS_MAX: usize = 64;
 const LINE_BYTES_MAX: usize = 8 << 20;
 /// Maximum response time of a healthy worker.
 const RESPONSE_MAX: Duration = Duration::from_secs(5);
-/// Minimum time without a line after which a connection can be closed for another.
+/// Minimum time after a response after which a connection can be closed for another.
 const IDLE_TIME_MIN: Duration = Duration::from_secs(1);
 /// Maximum time for which a program reads nothing of a response.
 const WRITE_TIME_MAX: Duration = Duration::from_secs(30);
@@ -78,7 +78,7 @@ pub(super) async fn serve(mut listening: Listening, shared: Arc<Shared>) {
         tokio::spawn(async move {
             tokio::select! {
                 // A program may disconnect in the middle of a line.
-                _ = talk(reader, writer, &shared, || slots.touch(&connection)) => {}
+                _ = talk(reader, writer, &shared, |activity| slots.note(&connection, activity)) => {}
                 () = connection.closing.notified() => {}
             }
             slots.release(&connection);
@@ -89,15 +89,24 @@ pub(super) async fn serve(mut listening: Listening, shared: Arc<Shared>) {
 
 #[derive(Debug, Default)]
 struct Connection {
-    /// Milliseconds from `Slots::start` to its last line.
-    last_line_ms: AtomicU64,
+    /// Milliseconds from `Slots::start` to its last response, or [`BUSY`].
+    idle_since_ms: AtomicU64,
     closing: Notify,
 }
 
 impl Connection {
-    fn last_line(&self) -> Duration {
-        Duration::from_millis(self.last_line_ms.load(Ordering::Relaxed))
+    fn idle_since(&self) -> Duration {
+        Duration::from_millis(self.idle_since_ms.load(Ordering::Relaxed))
     }
+}
+
+/// A line is being processed. Closing the connection now would lose its response.
+const BUSY: u64 = u64::MAX;
+
+#[derive(Debug, Clone, Copy)]
+enum Activity {
+    Busy,
+    Idle,
 }
 
 /// All open connections.
@@ -122,9 +131,10 @@ impl Slots {
             if self.free.available_permits() > 0 {
                 break free.await.ok()?;
             }
-            let idlest = self.open().iter().min_by_key(|open| open.last_line()).map(Arc::clone);
+            let idlest = self.open().iter().min_by_key(|open| open.idle_since()).map(Arc::clone);
             let busy = idlest.as_ref().map_or(IDLE_TIME_MIN, |idlest| {
-                (idlest.last_line() + IDLE_TIME_MIN).saturating_sub(self.start.elapsed())
+                let until = idlest.idle_since() + IDLE_TIME_MIN;
+                until.saturating_sub(self.start.elapsed()).min(IDLE_TIME_MIN)
             });
             if let Some(idlest) = idlest.filter(|_| busy.is_zero()) {
                 idlest.closing.notify_one();
@@ -135,14 +145,17 @@ impl Slots {
             }
         };
         let connection = Arc::new(Connection::default());
-        self.touch(&connection);
+        self.note(&connection, Activity::Idle);
         self.open().push(Arc::clone(&connection));
         Some((connection, place))
     }
 
-    fn touch(&self, connection: &Connection) {
-        let now_ms = self.start.elapsed().as_millis() as u64;
-        connection.last_line_ms.store(now_ms, Ordering::Relaxed);
+    fn note(&self, connection: &Connection, activity: Activity) {
+        let idle_since_ms = match activity {
+            Activity::Busy => BUSY,
+            Activity::Idle => self.start.elapsed().as_millis() as u64,
+        };
+        connection.idle_since_ms.store(idle_since_ms, Ordering::Relaxed);
     }
 
     fn release(&self, connection: &Arc<Connection>) {
@@ -170,7 +183,7 @@ async fn talk(
     reader: impl AsyncRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
     shared: &Arc<Shared>,
-    touch: impl Fn(),
+    note: impl Fn(Activity),
 ) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(READ_BYTES, reader);
     let mut line = Vec::new();
@@ -190,9 +203,10 @@ async fn talk(
             }
         }
         shared.touch();
-        touch();
+        note(Activity::Busy);
         let response = answer(shared, parsed).await;
         tokio::time::timeout(WRITE_TIME_MAX, writer.write_all(response.as_bytes())).await??;
+        note(Activity::Idle);
     }
 }
 
