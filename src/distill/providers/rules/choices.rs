@@ -158,10 +158,21 @@ const STEP_HEADERS: &str =
 
 /// In a question: it is about the next step of the work. Between spaces, so that a question about
 /// "commits" or "PRs", which asks for a custom, is none of them.
-const STEP_QUESTIONS: &str = " next step | what next | do next | proceed | sequence | \
-     ready to | look good | looks good | look right | commit | push | pr | pull request | merge | \
-     sıradaki adım | следующий шаг | nächster schritt | siguiente paso | prochaine étape ";
-const STEP_QUESTIONS_WIDE: &str = "提交|推送|强推|合并|下一步|继续吗";
+const STEP_QUESTIONS: &str = " \
+    next step | what next | do next | proceed | continue | sequence | ready to | look good | \
+    looks good | look right | approve | stop here | go on with | wait for | try again | \
+    meanwhile | more urgent | check out | me to run | me to check | me to test | \
+    me to fix | me to deploy | commit | push | pr | pull request | merge | \
+    nächster schritt | weitermachen | prochaine étape | siguiente paso | \
+    следующий шаг | продолжить | \
+    sıradaki adım | devam edeyim ";
+const STEP_QUESTIONS_WIDE: &str = "提交|推送|强推|合并|下一步|接下来|继续吗";
+
+/// In a question: it asks about the user's situation.
+const FACT_QUESTIONS: &str = " \
+    do you have | do you see | you see | are you on | are you in | are you using | \
+    are you running | are you testing | did you | have you | is it | are they | \
+    hast du | siehst du | as-tu | vois-tu | tienes ";
 
 /// In a question: it asks how things are done from now on.
 const CUSTOMS: &str = " \
@@ -194,8 +205,13 @@ fn asks_for_a_step(question: &str) -> bool {
     let is_about_work = contains_any(&text, STEP_QUESTIONS)
         || contains_any(&lower, STEP_QUESTIONS_WIDE)
         || ends_with_a_time(&text)
-        || text.ends_with(" next ");
-    is_about_work && !contains_any(&text, CUSTOMS) || contains_any(&text, PERMISSIONS)
+        || text.ends_with(" next ")
+        // "I will delete the old carts. OK?"
+        || words(question) < 2 && lower.is_ascii();
+    is_about_work && !contains_any(&text, CUSTOMS)
+        || contains_any(&text, PERMISSIONS)
+        || contains_any(&text, FACT_QUESTIONS)
+        || starts_with_any(&text, " did | was | were ")
 }
 
 /// Whether an answer states how things are, and chooses nothing.
@@ -411,8 +427,6 @@ const COMMON: &str = "it|that|this|the|them|one|and|for|you|should|use|both";
 fn names_an_alternative(question: &str, answer: &str) -> bool {
     let lower = question.to_lowercase();
     let question = padded(last_question_of(&lower));
-    let is_about_facts =
-        contains_any(&question, " are you | did you | have you | do you have | is it | are they ");
     let offers =
         contains_any(&question, " or | oder | ou | или | yoksa ") || question.contains("还是");
     let is_named = |word: &str| {
@@ -421,7 +435,7 @@ fn names_an_alternative(question: &str, answer: &str) -> bool {
             && question.contains(&format!(" {word} "))
     };
     offers
-        && !is_about_facts
+        && !contains_any(&question, FACT_QUESTIONS)
         && !starts_with_any(answer, YES)
         && !contains_any(&question, ROUTINE)
         && answer.split_whitespace().any(is_named)
@@ -524,6 +538,12 @@ mod tests {
             ("Merge", "Is #12 ready to be closed?", "Close it"),
             ("Docs", "The guide is done. What about the spec?", "Archive it now"),
             ("提交", "哪些文件放进这个提交？", "全部"),
+            ("Continue", "Should I continue with phase 2?", "Yes, continue"),
+            ("Verify", "Do you want me to run all tests?", "Yes, run them"),
+            ("Confirm", "I will delete the old carts. OK?", "Yes"),
+            ("System", "Which system are you on?", "The till in the shop"),
+            ("Access", "Do you have access to the till?", "Yes"),
+            ("Plan", "Approve this plan?", "Approve"),
             ("Changelog", "There is no changelog. What should I update?", "There is one in docs"),
             (
                 "Hero",
