@@ -22,7 +22,8 @@ pub(super) enum Purpose {
 
 /// Programs that run tests regardless of their arguments.
 const TEST_PROGRAMS: &str = "\
-    pytest|py.test|jest|vitest|mocha|ava|rspec|phpunit|ctest|tox|bats|playwright|cypress|nextest";
+    pytest|py.test|jest|vitest|mocha|ava|rspec|phpunit|ctest|tox|bats|playwright|cypress|nextest|\
+    jasmine|tape|nose2|behave|robot|pest|nox|gotestsum";
 const BUILD_PROGRAMS: &str = "\
     tsc|make|cmake|ninja|webpack|eslint|ruff|mypy|pyright|golangci-lint|gcc|g++|clang|rustc|\
     javac|vite|next|biome|prettier|shellcheck|flake8|black|pylint|bazel|rollup|esbuild";
@@ -56,6 +57,9 @@ pub(super) fn purpose(words: &[String]) -> Purpose {
         {
             Purpose::Test
         }
+        ("mvn" | "mvnw", _) if words.iter().any(|w| w == "test" || w == "verify") => Purpose::Test,
+        // `:app:testDebugUnitTest`
+        ("gradle" | "gradlew", _) if words.iter().any(|w| w.contains("test")) => Purpose::Test,
         ("python" | "python3", "-m") => match words.get(2).map_or("", String::as_str) {
             "pytest" | "unittest" => Purpose::Test,
             "mypy" | "ruff" | "compileall" => Purpose::Build,
@@ -64,7 +68,7 @@ pub(super) fn purpose(words: &[String]) -> Purpose {
         ("bundle" | "poetry" | "uv" | "pipenv" | "hatch", "exec" | "run") => purpose(&words[2..]),
         ("cargo", "build" | "check" | "clippy" | "doc")
         | ("go", "build" | "vet")
-        | ("mvn" | "gradle" | "gradlew" | "dotnet" | "swift" | "zig", _)
+        | ("mvn" | "mvnw" | "gradle" | "gradlew" | "dotnet" | "swift" | "zig", _)
         | ("flutter" | "dart", "analyze" | "build")
         | ("docker", "build") => Purpose::Build,
         ("yarn" | "pnpm", script) if is_build_script(script) => Purpose::Build,
