@@ -44,6 +44,10 @@ fn folders_on_a_windows_drive_are_relative_in_every_notation() {
     let steps = shell::steps("cd /d/shop && go test");
     assert_eq!(folder(&steps[..1], "", "D:\\shop"), "");
     assert_eq!(folder(&steps[..1], "", "/home/ada"), "/d/shop");
+    let steps = shell::steps("cd D:/shop/src && go test");
+    assert_eq!(folder(&steps[..1], "", "/d/shop"), "src");
+    let steps = shell::steps("cd //nas/share/shop/src && go test");
+    assert_eq!(folder(&steps[..1], "", r"\\nas\share\shop"), "src");
 }
 
 #[test]

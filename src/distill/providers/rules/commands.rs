@@ -404,17 +404,20 @@ fn folder(before: &[Step], at: &str, project: &str) -> String {
     }
 }
 
-/// Converts `/d/shop` (Git Bash) and `d:/shop` to `D:/shop` if the project is on a drive.
+/// Writes the drive of a folder as the project does: `D:/shop`, or `/d/shop` in Git Bash.
 fn with_drive(folder: String, project: &str) -> String {
-    let Some((drive, _)) = project.split_once(':').filter(|(drive, _)| drive.len() == 1) else {
-        return folder;
+    let drive_of = |path: &str| match path.as_bytes() {
+        [letter, b':', b'/', ..] | [b'/', letter, b'/', ..] => {
+            letter.is_ascii_alphabetic().then_some(letter.to_ascii_lowercase())
+        }
+        _ => None,
     };
-    let rest = match folder.split_at_checked(2) {
-        Some((start, rest)) if start.eq_ignore_ascii_case(&format!("/{drive}")) => rest,
-        Some((start, rest)) if start.eq_ignore_ascii_case(&format!("{drive}:")) => rest,
-        _ => return folder,
-    };
-    format!("{drive}:{rest}")
+    match (project.split_at_checked(2), drive_of(project), drive_of(&folder)) {
+        (Some((drive, _)), Some(ours), Some(its)) if ours == its => {
+            format!("{drive}{}", &folder[2..])
+        }
+        _ => folder,
+    }
 }
 
 /// The change a command makes, with the URL it printed for the created object.
