@@ -221,6 +221,10 @@ fn summary_in(text: &str) -> &str {
         None => text,
     };
     let text = text.trim_start();
+    let text = match text.strip_prefix("Analysis:") {
+        Some(draft) => draft.split_once("\nSummary:\n").map_or(text, |(_, summary)| summary),
+        None => text,
+    };
     let text = text.strip_prefix("Summary:").unwrap_or(text);
     let end = NOTES.iter().filter_map(|note| text.find(note)).min();
     &text[..end.unwrap_or(text.len())]
@@ -316,6 +320,9 @@ mod tests {
         let row = "This session is being continued from a previous conversation.\n\n\
             <system-reminder>\n<tools-used-before-summary>Bash</tools-used-before-summary>\n\
             </system-reminder>\nSummary:\n1. Fix the cart.";
+        assert_eq!(summary_in(row).trim(), "1. Fix the cart.");
+        let row = "This session is being continued from a previous conversation.\n\n\
+            Analysis:\nThe user wanted a cart.\n\nSummary:\n1. Fix the cart.";
         assert_eq!(summary_in(row).trim(), "1. Fix the cart.");
         assert_eq!(summary_in("plain"), "plain");
         let mut turn = Remarks::default();
