@@ -21,6 +21,8 @@ fn the_most_significant_program_determines_the_purpose() {
         ("npm run test:unit -- cart", Purpose::Test, "npm run test:unit -- cart"),
         ("uv run pytest -q tests", Purpose::Test, "uv run pytest -q tests"),
         ("make check", Purpose::Test, "make check"),
+        ("yarn typecheck && yarn vitest run", Purpose::Test, "yarn vitest run"),
+        ("pnpm exec jest", Purpose::Test, "pnpm exec jest"),
         ("./mvnw -B clean verify", Purpose::Test, "./mvnw -B clean verify"),
         ("./gradlew :app:testDebugUnitTest", Purpose::Test, "./gradlew :app:testDebugUnitTest"),
         ("mvn -B package", Purpose::Build, "mvn -B package"),
@@ -233,10 +235,14 @@ fn the_verdict_of_the_runner_is_believed_if_the_shell_hid_the_exit_code() {
 
 #[test]
 fn a_command_that_prints_a_total_runs_tests() {
-    for command in ["./ci.sh | tail -3", "python manage.py test", "mvn verify", "ruby a.rb"] {
+    for command in ["./ci.sh | tail -3", "python manage.py test", "mvn package", "ruby a.rb"] {
         let run = run(command, "Ran 12 tests in 0.01s\n\nOK");
         assert_eq!((run.purpose, run.has_passed()), (Purpose::Test, true), "{command}");
     }
+    let lint = run("bun run lint", "Ran 12 tests in 0.01s\n\nOK");
+    assert_eq!((lint.purpose, lint.counts), (Purpose::Build, None));
+    let both = run("make; ./ci.sh", "Ran 12 tests in 0.01s\n\nOK");
+    assert_eq!((both.purpose, both.counts), (Purpose::Build, None), "tests of which one?");
     assert_eq!(run("cat log.txt", "Ran 12 tests in 0.01s\n\nOK").purpose, Purpose::Look);
 }
 

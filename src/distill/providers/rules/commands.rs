@@ -118,10 +118,17 @@ impl Run {
         }
         let check = Check::of(words, purpose);
         let extent = extent(&steps, number);
-        let runs_tests = matches!(purpose, Purpose::Test | Purpose::Build | Purpose::Run);
+        let is_program = |step: &&Step| purposes::purpose(&step.words) >= Purpose::Run;
+        let runs_tests = match purpose {
+            Purpose::Test => true,
+            // A linter runs none. The total of a line with several programs may be of another one.
+            Purpose::Build if !purposes::is_build_tool(words) => false,
+            Purpose::Build | Purpose::Run => steps.iter().filter(is_program).count() == 1,
+            Purpose::Look | Purpose::Effect => false,
+        };
         let counts =
             runs_tests.then(|| runners::total(outcomes::lines(&printed), extent)).flatten();
-        // `./ci.sh` and `mvn verify` run tests if their output has a total.
+        // `./ci.sh` and `mvn package` run tests if their output has a total.
         if counts.is_some() {
             purpose = Purpose::Test;
         }

@@ -65,13 +65,17 @@ pub(super) fn purpose(words: &[String]) -> Purpose {
             "mypy" | "ruff" | "compileall" => Purpose::Build,
             _ => Purpose::Run,
         },
-        ("bundle" | "poetry" | "uv" | "pipenv" | "hatch", "exec" | "run") => purpose(&words[2..]),
+        ("bundle" | "poetry" | "uv" | "pipenv" | "hatch", "exec" | "run")
+        | ("npm" | "yarn" | "pnpm", "exec")
+        | ("bun", "x") => purpose(&words[2..]),
         ("cargo", "build" | "check" | "clippy" | "doc")
         | ("go", "build" | "vet")
         | ("mvn" | "mvnw" | "gradle" | "gradlew" | "dotnet" | "swift" | "zig", _)
         | ("flutter" | "dart", "analyze" | "build")
         | ("docker", "build") => Purpose::Build,
         ("yarn" | "pnpm", script) if is_build_script(script) => Purpose::Build,
+        ("yarn" | "pnpm", tool) if is_among(tool, TEST_PROGRAMS) => Purpose::Test,
+        ("yarn" | "pnpm", tool) if is_among(tool, BUILD_PROGRAMS) => Purpose::Build,
         ("", _)
         | (
             "python" | "python3" | "node" | "perl" | "ruby" | "php",
@@ -91,6 +95,11 @@ pub(super) fn purpose(words: &[String]) -> Purpose {
         (program, _) if is_among(program, LOOK_PROGRAMS) => Purpose::Look,
         _ => Purpose::Run,
     }
+}
+
+/// Whether the program runs the tests of a project as a part of its build.
+pub(super) fn is_build_tool(words: &[String]) -> bool {
+    is_among(program(words), "make|mvn|mvnw|gradle|gradlew|bazel|ninja|cmake|dotnet|swift|zig")
 }
 
 fn is_build_script(script: &str) -> bool {

@@ -97,9 +97,13 @@ const OUTPUTS: &[(&str, &str, &str)] = &[
     (
         "go",
         "ok  \tshop/cart\t0.012s\nok  \tshop/api\t(cached)\n?   \tshop/cmd\t[no test files]",
-        "2 passed",
+        "2 packages passed",
     ),
-    ("go", "ok  \tshop/cart\t0.012s\nFAIL\tshop/api [build failed]\nFAIL", "1 failed, 1 passed"),
+    (
+        "go",
+        "ok  \tshop/cart\t0.012s\nFAIL\tshop/api [build failed]\nFAIL",
+        "1 failed, 1 package passed",
+    ),
     (
         "go, a part of a test",
         "--- FAIL: TestB (0.00s)\n    --- FAIL: TestB/empty (0.00s)\n        a_test.go:4: bad\n\

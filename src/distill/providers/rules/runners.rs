@@ -14,6 +14,8 @@ use super::text::{is_among, starts_with_any};
 pub(super) struct Counts {
     pub(super) passed: u64,
     pub(super) failed: u64,
+    /// `passed` counts packages, because the runner does not list their tests.
+    is_packages: bool,
 }
 
 impl Counts {
@@ -24,9 +26,14 @@ impl Counts {
 
     /// `12 passed` or `2 failed, 12 passed`.
     pub(super) fn shown(self) -> String {
+        let noun = match (self.is_packages, self.passed) {
+            (false, _) => "",
+            (true, 1) => " package",
+            (true, _) => " packages",
+        };
         match self {
-            Self { passed, failed: 0 } => format!("{passed} passed"),
-            Self { passed, failed } => format!("{failed} failed, {passed} passed"),
+            Self { passed, failed: 0, .. } => format!("{passed}{noun} passed"),
+            Self { passed, failed, .. } => format!("{failed} failed, {passed}{noun} passed"),
         }
     }
 }
@@ -139,7 +146,7 @@ pub(super) fn total<'o>(lines: impl Iterator<Item = &'o str>, extent: Extent) ->
         }
     }
     let printed = last.map(|at| totals[at])?;
-    let Counts { passed, failed } = printed.counts;
+    let Counts { passed, failed, .. } = printed.counts;
     let is_complete = printed.is_complete || extent == Extent::Whole;
     (is_complete && passed + failed > 0).then_some(printed.counts)
 }
@@ -149,7 +156,7 @@ impl Printed {
         let counts = &mut self.counts;
         match total {
             // If one run covers two libraries, one of them may have no tests.
-            Total::Whole(Counts { passed: 0, failed: 0 }) => {}
+            Total::Whole(Counts { passed: 0, failed: 0, .. }) => {}
             Total::Whole(whole) => *counts = whole,
             Total::Part(part) if self.has_parts => {
                 counts.passed += part.passed;
@@ -178,6 +185,7 @@ impl Printed {
                 };
                 if listed == 0 {
                     counts.count(has_passed);
+                    counts.is_packages |= has_passed;
                 }
                 self.in_package = Counts::default();
             }
@@ -204,7 +212,7 @@ fn number(text: &str) -> Option<u64> {
 }
 
 fn whole(passed: u64, failed: u64) -> Total {
-    Total::Whole(Counts { passed, failed })
+    Total::Whole(Counts { passed, failed, ..Counts::default() })
 }
 
 const PASSED: &str = "passed|succeeded|pass";
@@ -295,7 +303,7 @@ fn jest_and_vitest(line: &str) -> Option<Total> {
     }
     let rest = line.strip_prefix("Tests:").or_else(|| line.strip_prefix("Tests  "))?;
     tally(rest.trim(), &[',', '|']).map(|counts| match counts {
-        Counts { passed, failed: 0 } => Total::Passed(passed),
+        Counts { passed, failed: 0, .. } => Total::Passed(passed),
         counts => Total::Whole(counts),
     })
 }
@@ -379,7 +387,7 @@ fn gradle(line: &str) -> Option<Total> {
     let skipped = rest.strip_prefix(", ").and_then(|rest| number(rest.strip_suffix(" skipped")?));
     let failed = number(failed)?;
     let passed = number(tests)?.saturating_sub(failed + skipped.unwrap_or(0));
-    Some(Total::Part(Counts { passed, failed }))
+    Some(Total::Part(Counts { passed, failed, ..Counts::default() }))
 }
 
 /// `[INFO] Tests run: 12, Failures: 1, Errors: 0, Skipped: 0`, once per module. A line with the
@@ -394,7 +402,11 @@ fn maven(line: &str) -> Option<Total> {
     let (run, failures, errors) = (numbers.next()?, numbers.next()?, numbers.next()?);
     let skipped = numbers.next().unwrap_or(0);
     let failed = failures + errors;
-    Some(Total::Part(Counts { passed: run.saturating_sub(failed + skipped), failed }))
+    Some(Total::Part(Counts {
+        passed: run.saturating_sub(failed + skipped),
+        failed,
+        ..Counts::default()
+    }))
 }
 
 /// `Passed!  - Failed:     0, Passed:    12, Skipped:     0, Total:    12, Duration: 1 s`, once per
