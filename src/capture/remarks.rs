@@ -214,7 +214,17 @@ fn summary_in(text: &str) -> &str {
         }
         None => text,
     };
+    // Newer clients name the tools used so far before the summary.
     let text = text.trim_start();
+    let text = match text.strip_prefix("<system-reminder>") {
+        Some(rest) => rest.split_once("</system-reminder>").map_or("", |(_, rest)| rest),
+        None => text,
+    };
+    let text = text.trim_start();
+    let text = match text.strip_prefix("Analysis:") {
+        Some(draft) => draft.split_once("\nSummary:\n").map_or(text, |(_, summary)| summary),
+        None => text,
+    };
     let text = text.strip_prefix("Summary:").unwrap_or(text);
     let end = NOTES.iter().filter_map(|note| text.find(note)).min();
     &text[..end.unwrap_or(text.len())]
@@ -307,6 +317,13 @@ mod tests {
             transcript at: /x";
         assert_eq!(summary_in(row).trim(), "1. Fix the cart.");
         assert_eq!(summary_in("<analysis>a</analysis><summary>b</summary>"), "b");
+        let row = "This session is being continued from a previous conversation.\n\n\
+            <system-reminder>\n<tools-used-before-summary>Bash</tools-used-before-summary>\n\
+            </system-reminder>\nSummary:\n1. Fix the cart.";
+        assert_eq!(summary_in(row).trim(), "1. Fix the cart.");
+        let row = "This session is being continued from a previous conversation.\n\n\
+            Analysis:\nThe user wanted a cart.\n\nSummary:\n1. Fix the cart.";
+        assert_eq!(summary_in(row).trim(), "1. Fix the cart.");
         assert_eq!(summary_in("plain"), "plain");
         let mut turn = Remarks::default();
         turn.compacted(row);

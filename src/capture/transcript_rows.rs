@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::payload::text as json_text;
+use crate::payload::{text as json_text, tool_input};
 use crate::remarks::{Refusal, rejected_with};
 
 type Json<'a> = Option<&'a RawValue>;
@@ -271,8 +271,8 @@ impl<'a> Block<'a> {
     }
 
     /// For a call, as JSON.
-    pub fn input(&self) -> &'a str {
-        self.input.map_or("", RawValue::get)
+    pub fn input(&self) -> Cow<'a, str> {
+        tool_input(self.input.map_or("", RawValue::get).into())
     }
 
     /// For a result, as JSON.
@@ -345,6 +345,19 @@ mod tests {
             let row = Row::read(&line).unwrap();
             assert_eq!(Refusal::of(&row.error_of(&row.blocks()[0])), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn an_input_given_as_a_json_string_is_its_json() {
+        let input = |json: &str| {
+            let line = format!(
+                r#"{{"type":"assistant","message":{{"role":"assistant","content":[{{"type":"tool_use","input":{json}}}]}}}}"#
+            );
+            Row::read(&line).unwrap().blocks()[0].input().into_owned()
+        };
+        assert_eq!(input(r#"{"command":"ls"}"#), r#"{"command":"ls"}"#);
+        assert_eq!(input(r#""{\"command\":\"ls\"}""#), r#"{"command":"ls"}"#);
+        assert_eq!(input(r#""plain words""#), r#""plain words""#);
     }
 
     #[test]

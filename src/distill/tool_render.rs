@@ -50,7 +50,7 @@ pub(super) fn render(view: &ToolView<'_>, bytes_max: usize) -> ToolText {
     let input = parsed(view.input);
     let output = parsed(view.output);
     let text = match view.tool {
-        "Bash" => bash(&input, &output),
+        "Bash" | "PowerShell" => shell(&input, &output),
         "Read" | "NotebookRead" => read(&input, &output),
         "Edit" | "MultiEdit" | "Write" | "NotebookEdit" => change(&input, &output),
         "AskUserQuestion" => form(&input, &output),
@@ -58,14 +58,14 @@ pub(super) fn render(view: &ToolView<'_>, bytes_max: usize) -> ToolText {
         "Task" | "Agent" if output["content"].is_array() => {
             ToolText { input: plain(&input), output: plain(&output["content"]) }
         }
-        _ => ToolText { input: plain(&input), output: plain(&output) },
+        _ => ToolText { input: plain(&input), output: plain(&without_echo(output, &input)) },
     };
     let output_bytes_max = match view.tool {
         "Read" | "NotebookRead" | "Grep" | "Glob" | "LS" if !view.failed => {
             SAMPLE_BYTES.min(bytes_max)
         }
         "Task" | "Agent" => bytes_max * REPORT_PARTS,
-        "Bash" if !view.failed => ORDINARY_BYTES.min(bytes_max),
+        "Bash" | "PowerShell" if !view.failed => ORDINARY_BYTES.min(bytes_max),
         _ => bytes_max,
     };
     let input_bytes_max = match view.tool {
@@ -113,8 +113,17 @@ fn parsed(json: &str) -> Value {
     serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.to_owned()))
 }
 
+/// Removes the fields of an output that repeat the input, such as the prompt of a subagent that
+/// runs in the background.
+fn without_echo(mut output: Value, input: &Value) -> Value {
+    if let Value::Object(fields) = &mut output {
+        fields.retain(|name, value| input.get(name) != Some(value));
+    }
+    output
+}
+
 /// The command and its output. The output of a failure is text that starts with the exit code.
-fn bash(input: &Value, output: &Value) -> ToolText {
+fn shell(input: &Value, output: &Value) -> ToolText {
     let command = format!("$ {}", text_at(input, "command").unwrap_or_default());
     let Value::Object(fields) = output else {
         return ToolText { input: command, output: plain(output) };
@@ -294,6 +303,8 @@ mod tests {
         let failed = shown("Bash", r#"{"command":"false"}"#, r#""Exit code 3\nout""#);
         assert_eq!(failed, "$ false\n--\nExit code 3\nout");
         assert_eq!(shown("Bash", "{}", "Exit code 3"), "$\n--\nExit code 3");
+        let input = r#"{"command":"Get-Date","description":"Show the date"}"#;
+        assert_eq!(shown("PowerShell", input, r#"{"stdout":"May"}"#), "$ Get-Date\n--\nMay");
     }
 
     #[test]
@@ -352,6 +363,11 @@ mod tests {
             r#"{"status":"completed","content":[{"type":"text","text":"done"}],"isAsync":false}"#;
         assert_eq!(shown("Agent", r#""go""#, agent), "go\n--\ndone");
         assert_eq!(shown("X", "not json", "[1,\"a\"]"), "not json\n--\n1\na");
+        let launched = r#"{"status":"async_launched","agentId":"a1","prompt":"look at the cart"}"#;
+        assert_eq!(
+            shown("Agent", r#"{"prompt":"look at the cart"}"#, launched),
+            "prompt: look at the cart\n--\nstatus: async_launched\nagentId: a1"
+        );
     }
 
     #[test]

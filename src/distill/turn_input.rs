@@ -209,10 +209,19 @@ fn remark(remark: &Remark) -> RemarkView<'_> {
 
 /// Enough for a question with its options.
 const PREVIOUS_CHARS_MAX: usize = 600;
+const WORD_BYTES_MAX: usize = 40;
 
+/// The end of a message, from the beginning of a line or at least of a word.
 fn end_of(message: &str) -> &str {
-    let start = message.char_indices().rev().take(PREVIOUS_CHARS_MAX).last();
-    start.map_or("", |(at, _)| &message[at..])
+    // The character before the end shows whether a word begins there.
+    let before = message.char_indices().rev().nth(PREVIOUS_CHARS_MAX);
+    let Some((before, first)) = before else { return message };
+    let end = &message[before..];
+    let line = end.find('\n').filter(|at| *at < end.len() / 2);
+    // Some languages have no spaces between words.
+    let word = end.find(char::is_whitespace).filter(|at| *at < WORD_BYTES_MAX);
+    let from = line.or(word).unwrap_or(first.len_utf8());
+    end[from..].trim_start()
 }
 
 fn read(reader: &mut EventReader, seq: Seq) -> Result<Option<Recorded>, Error> {
@@ -346,5 +355,17 @@ mod tests {
         assert_eq!(first, &(String::new(), Vec::new()));
         assert_eq!(second, &(String::new(), vec!["Rejection t1 not now".to_owned()]));
         assert_eq!(third, &(question, Vec::new()));
+    }
+
+    #[test]
+    fn the_end_of_a_message_begins_with_a_line_or_a_word() {
+        assert_eq!(end_of("Shall I?"), "Shall I?");
+        let whole = "word ".repeat(120);
+        assert_eq!((end_of(&whole), end_of(&format!("x {whole}"))), (&*whole, &*whole));
+        let words = "wörd ".repeat(200);
+        assert!(end_of(&words[3..]).starts_with("wörd "), "{}", end_of(&words[3..]));
+        let lines = format!("{}\nShall I?\n{}", "x".repeat(200), "y".repeat(500));
+        assert!(end_of(&lines).starts_with("Shall I?\n"), "{}", end_of(&lines));
+        assert_eq!(end_of(&"買".repeat(700)).chars().count(), 600);
     }
 }

@@ -77,9 +77,11 @@ fn patched(input: &str) -> Vec<String> {
 }
 
 /// The stored form of a path: relative to the project if inside it, without `.` and `..`. Windows
-/// paths are recognized by their drive on every system, so that the same log gives the same rows.
+/// paths are recognized by their drive or server on every system, so that the same log gives the
+/// same rows.
 pub(crate) fn relative(path: &str, cwd: &str, root: &str) -> String {
-    let is_of_windows = [path.trim(), cwd, root].into_iter().any(has_drive);
+    let is_of_windows = |path: &str| has_drive(path) || is_on_server(path);
+    let is_of_windows = [path.trim(), cwd, root].into_iter().any(is_of_windows);
     let [path, cwd, root] = [path.trim(), cwd, root].map(|text| match is_of_windows {
         true => Cow::from(text.replace('\\', "/")),
         false => Cow::from(text),
@@ -108,6 +110,7 @@ pub(crate) fn relative(path: &str, cwd: &str, root: &str) -> String {
     match inside(&joined, root, is_of_windows).filter(|_| !root.is_empty()) {
         Some(inside) => inside.to_owned(),
         None if has_drive(&joined) => joined,
+        None if is_of_windows && whole.starts_with("//") => format!("//{joined}"),
         None => format!("/{joined}"),
     }
 }
@@ -122,6 +125,11 @@ fn inside<'a>(path: &'a str, root: &str, is_of_windows: bool) -> Option<&'a str>
 /// Whether the path starts like `C:\` or `C:/`.
 fn has_drive(path: &str) -> bool {
     matches!(path.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic())
+}
+
+/// Whether the path starts like `\\server\share`.
+fn is_on_server(path: &str) -> bool {
+    path.starts_with(r"\\")
 }
 
 #[cfg(test)]
@@ -180,5 +188,10 @@ mod tests {
             assert_eq!(relative(path, cwd, r"C:\p"), kept, "{path}");
         }
         assert_eq!(relative(r"a\b.rs", "/p", "/p"), r"a\b.rs", "a name like any other");
+        let on_server = |path| relative(path, r"\\nas\share\p\src", r"\\nas\share\p");
+        assert_eq!(on_server(r"\\NAS\share\p\src\a.rs"), "src/a.rs");
+        assert_eq!(on_server("//nas/share/p/src/a.rs"), "src/a.rs");
+        assert_eq!(on_server(r"..\a.rs"), "a.rs");
+        assert_eq!(on_server(r"\\nas\other\a.rs"), "//nas/other/a.rs");
     }
 }

@@ -70,10 +70,13 @@ pub(super) fn same_word(left: &str, right: &str) -> bool {
     letters(left).eq(letters(right))
 }
 
-/// A title for a text without one: its first sentence, or the start of it.
+/// A title for a text without one: its first sentence, or the start of it. A first line of one
+/// word is the value of an unknown element, such as `<kind>bug</kind>`.
 pub(super) fn first_sentence(text: &str) -> String {
     const TITLE_CHARS_MAX: usize = 120;
-    let line = one_line(without_bullet(first_line(text).trim_start_matches('#')));
+    let is_longer = |line: &&str| !line.is_ascii() || line.trim().contains(' ');
+    let line = text.lines().find(is_longer).unwrap_or_else(|| first_line(text));
+    let line = one_line(without_bullet(line.trim_start().trim_start_matches('#')));
     let is_end = |(at, c): (usize, char)| {
         let after = at + c.len_utf8();
         let is_final = matches!(c, '。' | '！' | '？')

@@ -233,7 +233,7 @@ fn tool_use<'a>(payload: &mut Payload<'a>, event: &str) -> ToolUse<'a> {
     let error = payload.text("error");
     ToolUse {
         tool: payload.text("tool_name"),
-        input: tool_input(payload.json("tool_input")),
+        input: payload::tool_input(payload.json("tool_input")),
         output: match payload.json("tool_response") {
             Cow::Borrowed("") => payload.json("tool_output"),
             given => given,
@@ -247,17 +247,6 @@ fn tool_use<'a>(payload: &mut Payload<'a>, event: &str) -> ToolUse<'a> {
         prompt_id: payload.text("prompt_id"),
         duration_ms: payload.take_number("duration_ms"),
     }
-}
-
-/// Programs other than the client may send the input as a JSON string.
-fn tool_input(json: Cow<'_, str>) -> Cow<'_, str> {
-    if !json.starts_with('"') {
-        return json;
-    }
-    let given = payload::text(&json);
-    let is_json = given.trim_start().starts_with(['{', '['])
-        && serde_json::from_str::<serde::de::IgnoredAny>(&given).is_ok();
-    if is_json { Cow::Owned(given.into_owned()) } else { json }
 }
 
 fn stop<'a>(payload: &mut Payload<'a>, event: &str) -> Stop<'a> {
@@ -379,7 +368,7 @@ fn spoken(block: &Block<'_>) -> Option<TurnPart> {
         "tool_use" => Some(TurnPart::Called {
             tool_use_id: block.call_id().into_owned(),
             tool: block.tool().into_owned(),
-            input: block.input().to_owned(),
+            input: block.input().into_owned(),
         }),
         _ => None,
     }

@@ -157,6 +157,17 @@ pub fn text(json: &str) -> Cow<'_, str> {
     }
 }
 
+/// The input of a tool, as JSON. Programs other than the client may give it as a JSON string.
+pub(crate) fn tool_input(json: Cow<'_, str>) -> Cow<'_, str> {
+    if !json.starts_with('"') {
+        return json;
+    }
+    let given = text(&json);
+    let is_json = given.trim_start().starts_with(['{', '['])
+        && serde_json::from_str::<serde::de::IgnoredAny>(&given).is_ok();
+    if is_json { Cow::Owned(given.into_owned()) } else { json }
+}
+
 struct Fields<'f, 'a>(&'f mut Vec<(String, &'a str)>);
 
 impl<'a> DeserializeSeed<'a> for Fields<'_, 'a> {

@@ -116,7 +116,8 @@ impl<'a> Conversation<'a> {
                     let tool = block.tool().into_owned();
                     let agent_type = row.agent_type().into_owned();
                     let time_us = row.time_us().unwrap_or_default();
-                    let call = Call { time_us, tool, input: block.input().into(), agent_type };
+                    let call =
+                        Call { time_us, tool, input: block.input().into_owned(), agent_type };
                     self.turn.called(block.call_id().into_owned(), call);
                 }
                 _ => {}

@@ -163,6 +163,11 @@ fn an_observation_in_other_words_is_kept() {
              Fixed in a.rs\"",
         ),
         (
+            "<observation><kind>bug</kind><headline>The cart rounds twice</headline></observation>",
+            "Answer\nchange title=\"The cart rounds twice\" narrative=\"bug\\n\\n\
+             The cart rounds twice\"",
+        ),
+        (
             "<observation><title>t</title><details>d</details><why>w</why></observation>",
             "Answer\nchange title=\"t\" narrative=\"d\\n\\nw\"",
         ),

@@ -21,6 +21,11 @@ fn the_most_significant_program_determines_the_purpose() {
         ("npm run test:unit -- cart", Purpose::Test, "npm run test:unit -- cart"),
         ("uv run pytest -q tests", Purpose::Test, "uv run pytest -q tests"),
         ("make check", Purpose::Test, "make check"),
+        ("yarn typecheck && yarn vitest run", Purpose::Test, "yarn vitest run"),
+        ("pnpm exec jest", Purpose::Test, "pnpm exec jest"),
+        ("./mvnw -B clean verify", Purpose::Test, "./mvnw -B clean verify"),
+        ("./gradlew :app:testDebugUnitTest", Purpose::Test, "./gradlew :app:testDebugUnitTest"),
+        ("mvn -B package", Purpose::Build, "mvn -B package"),
         ("npx tsc --noEmit", Purpose::Build, "tsc --noEmit"),
         ("docker compose up -d", Purpose::Effect, "docker compose up -d"),
         ("git status && ls", Purpose::Look, "git status"),
@@ -41,6 +46,10 @@ fn folders_on_a_windows_drive_are_relative_in_every_notation() {
     let steps = shell::steps("cd /d/shop && go test");
     assert_eq!(folder(&steps[..1], "", "D:\\shop"), "");
     assert_eq!(folder(&steps[..1], "", "/home/ada"), "/d/shop");
+    let steps = shell::steps("cd D:/shop/src && go test");
+    assert_eq!(folder(&steps[..1], "", "/d/shop"), "src");
+    let steps = shell::steps("cd //nas/share/shop/src && go test");
+    assert_eq!(folder(&steps[..1], "", r"\\nas\share\shop"), "src");
 }
 
 #[test]
@@ -191,4 +200,56 @@ fn a_later_run_settles_a_failed_check() {
     let absent = run("go build ./cart", "Exit code 127\nbash: go: command not found");
     assert!(run("/opt/go/bin/go build -o cart ./shop", "").settles(&absent));
     assert!(!run("npm run build", "").settles(&absent));
+}
+
+#[test]
+fn the_verdict_of_the_runner_is_believed_if_the_shell_hid_the_exit_code() {
+    let failed = [
+        ("go test ./... | tail -3", "ok  \tshop/api\t0.01s\nok  \tshop/cart\t0.01s\nFAIL"),
+        ("./gradlew test | tail -3", "BUILD FAILED in 3s\n2 actionable tasks: 2 executed"),
+        ("mvn test | tail", "[INFO] BUILD FAILURE\n[INFO] Total time:  1.2 s"),
+        ("cargo test | tail -1", "error: test failed, to rerun pass `--lib`"),
+        ("mix test | tail -3", "2 tests, 0 failures, 2 invalid"),
+        (
+            "npx vitest run | tail -4",
+            "Test Files  1 passed (1)\nTests  2 passed (2)\nErrors  1 error",
+        ),
+    ];
+    for (command, output) in failed {
+        assert!(run(command, output).has_failed(), "{command}");
+    }
+    assert!(run("gradle test | tail -3", "BUILD SUCCESSFUL in 5s").has_passed());
+    assert!(run("mvn test | tail -9", "[INFO] BUILD SUCCESS").has_passed());
+    let unknown = [
+        ("npx playwright test | tail -1", "  12 passed (30.1s)"),
+        ("bun test | grep pass", " 40 pass"),
+        ("python scripts/load.py | tail -3", "KeyError: 'user_id'"),
+        ("ruby a.rb | tail -3", "a.rb:1: syntax error, unexpected end-of-input"),
+        ("mvn package | tail -1", "[ERROR] Plugin maven-jar-plugin could not be resolved"),
+    ];
+    for (command, output) in unknown {
+        let run = run(command, output);
+        assert!(!run.has_failed() && !run.has_passed(), "{command}");
+    }
+}
+
+#[test]
+fn a_command_that_prints_a_total_runs_tests() {
+    for command in ["./ci.sh | tail -3", "python manage.py test", "mvn package", "ruby a.rb"] {
+        let run = run(command, "Ran 12 tests in 0.01s\n\nOK");
+        assert_eq!((run.purpose, run.has_passed()), (Purpose::Test, true), "{command}");
+    }
+    let lint = run("bun run lint", "Ran 12 tests in 0.01s\n\nOK");
+    assert_eq!((lint.purpose, lint.counts), (Purpose::Build, None));
+    let both = run("make; ./ci.sh", "Ran 12 tests in 0.01s\n\nOK");
+    assert_eq!((both.purpose, both.counts), (Purpose::Build, None), "tests of which one?");
+    assert_eq!(run("cat log.txt", "Ran 12 tests in 0.01s\n\nOK").purpose, Purpose::Look);
+}
+
+#[test]
+fn a_run_that_fails_without_a_failed_test_is_not_shown_as_passed() {
+    let output = "Exit code 1\nAll files | 70\nTests:       12 passed, 12 total\n\
+                  Jest: \"global\" coverage threshold for lines (80%) not met: 70%";
+    let run = run("npx jest --coverage", output);
+    assert!(run.has_failed() && run.counts.is_none());
 }

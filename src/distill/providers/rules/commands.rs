@@ -11,7 +11,7 @@ pub(super) use super::purposes::Purpose;
 use super::purposes::{
     self, LOOK_PROGRAMS, Remote, SHOWN_CHARS_MAX, effect, is_commit, program, purpose,
 };
-use super::runners::{self, Counts};
+use super::runners::{self, Counts, Extent};
 use super::shell::{self, Next, Step};
 use super::text::{clip, code, is_among, one_line, relative};
 use crate::escape::without_ansi;
@@ -116,8 +116,22 @@ impl Run {
         if is_unfinished {
             purpose = Purpose::Look;
         }
+        let check = Check::of(words, purpose);
+        let extent = extent(&steps, number);
+        let is_program = |step: &&Step| purposes::purpose(&step.words) >= Purpose::Run;
+        let runs_tests = match purpose {
+            Purpose::Test => true,
+            // A linter runs none. The total of a line with several programs may be of another one.
+            Purpose::Build if !purposes::is_build_tool(words) => false,
+            Purpose::Build | Purpose::Run => steps.iter().filter(is_program).count() == 1,
+            Purpose::Look | Purpose::Effect => false,
+        };
         let counts =
-            (purpose == Purpose::Test).then(|| runners::total(outcomes::lines(&printed))).flatten();
+            runs_tests.then(|| runners::total(outcomes::lines(&printed), extent)).flatten();
+        // `./ci.sh` and `mvn package` run tests if their output has a total.
+        if counts.is_some() {
+            purpose = Purpose::Test;
+        }
         let fault = outcomes::fault(&printed);
         let outcome = if is_unfinished {
             Outcome::Unknown
@@ -157,12 +171,13 @@ impl Run {
             is_of_project,
             refusal,
             fault: fault.filter(|_| has_failed),
-            counts: counts.filter(|counts| has_failed || counts.failed == 0),
+            // A run can fail although no test did, for example to set up.
+            counts: counts.filter(|counts| has_failed == (counts.failed > 0)),
             effects,
             commits,
             is_plain_look,
             core,
-            check: Check::of(words, purpose),
+            check,
             others: if done { also_passed(&steps, number) } else { Vec::new() },
         })
     }
@@ -247,7 +262,7 @@ impl Run {
 }
 
 /// Determines whether a run succeeded. The exit code decides unless the shell hid it. Then the
-/// runner's total decides, and without a total an error that only a failing run prints.
+/// runner's total and its verdict decide, and without them an error that only a failing run prints.
 fn outcome(
     (steps, number): (&[Step], usize),
     purpose: Purpose,
@@ -262,7 +277,11 @@ fn outcome(
     if is_hidden && runs_repeatedly(steps, number, purpose) {
         return Outcome::Unknown;
     }
-    let is_green = counts.map(|counts| counts.failed == 0);
+    let verdict = (purpose >= Purpose::Build).then(|| outcomes::verdict(printed)).flatten();
+    let is_green = match (counts.map(|counts| counts.failed == 0), verdict) {
+        (Some(is_green), Some(verdict)) => Some(is_green && verdict),
+        (total, verdict) => total.or(verdict),
+    };
     let weight = fault.map_or(0, |fault| fault.weight);
     match (has_failed, is_hidden, is_green) {
         (false, false, _) => Outcome::Passed,
@@ -280,7 +299,7 @@ fn outcome(
         (false, true, None) => match purpose {
             Purpose::Test | Purpose::Build if weight >= 8 => Outcome::Failed,
             Purpose::Test => Outcome::Unknown,
-            Purpose::Build if weight > 2 => Outcome::Unknown,
+            Purpose::Build | Purpose::Run if weight > 2 => Outcome::Unknown,
             _ => Outcome::Passed,
         },
     }
@@ -311,6 +330,17 @@ fn is_hidden(steps: &[Step], number: usize) -> bool {
         Next::Or | Next::Then | Next::End => true,
     });
     first_other.is_some_and(|step| step.next != Next::End)
+}
+
+/// How much of a step's output the line shows.
+fn extent(steps: &[Step], number: usize) -> Extent {
+    let is_filter =
+        |step: &Step| is_among(program(&step.words), "grep|egrep|rg|awk|sed|head|findstr");
+    match steps[number + 1..].iter().any(is_filter) {
+        true => Extent::Some,
+        false if is_hidden(steps, number) => Extent::End,
+        false => Extent::Whole,
+    }
 }
 
 /// The exit code that a later step printed, as in `; echo "exit: $?"`.
@@ -381,17 +411,20 @@ fn folder(before: &[Step], at: &str, project: &str) -> String {
     }
 }
 
-/// Converts `/d/shop` (Git Bash) and `d:/shop` to `D:/shop` if the project is on a drive.
+/// Writes the drive of a folder as the project does: `D:/shop`, or `/d/shop` in Git Bash.
 fn with_drive(folder: String, project: &str) -> String {
-    let Some((drive, _)) = project.split_once(':').filter(|(drive, _)| drive.len() == 1) else {
-        return folder;
+    let drive_of = |path: &str| match path.as_bytes() {
+        [letter, b':', b'/', ..] | [b'/', letter, b'/', ..] => {
+            letter.is_ascii_alphabetic().then_some(letter.to_ascii_lowercase())
+        }
+        _ => None,
     };
-    let rest = match folder.split_at_checked(2) {
-        Some((start, rest)) if start.eq_ignore_ascii_case(&format!("/{drive}")) => rest,
-        Some((start, rest)) if start.eq_ignore_ascii_case(&format!("{drive}:")) => rest,
-        _ => return folder,
-    };
-    format!("{drive}:{rest}")
+    match (project.split_at_checked(2), drive_of(project), drive_of(&folder)) {
+        (Some((drive, _)), Some(ours), Some(its)) if ours == its => {
+            format!("{drive}{}", &folder[2..])
+        }
+        _ => folder,
+    }
 }
 
 /// The change a command makes, with the URL it printed for the created object.

@@ -1,6 +1,6 @@
 //! Finds the error in the output of a command.
 
-use super::text::{clip, contains_any, one_line, starts_with_any};
+use super::text::{clip, contains_any, is_among, one_line, starts_with_any};
 
 /// Of longer outputs, only the first and the last lines are read.
 const LINES_MAX: usize = 4_000;
@@ -67,10 +67,10 @@ fn weight(line: &str) -> u8 {
     }
     match () {
         () if starts_with_any(text, "error[E") || contains_any(&lower, COMPILERS) => 8,
-        () if is_exception(text) || starts_with_any(text, "fatal: |error: |undefined: ") => 7,
+        () if is_exception(text) || starts_with_any(text, "fatal: |error: |undefined: |** (") => 7,
         () if starts_with_any(text, "--- FAIL: |Error: |Caused by:") || is_located(text) => 6,
         () if is_test_name(text)
-            || starts_with_any(text, "ERROR")
+            || starts_with_any(text, "ERROR|[ERROR]")
             || contains_any(&lower, COMPLAINTS) =>
         {
             5
@@ -83,9 +83,10 @@ fn weight(line: &str) -> u8 {
     }
 }
 
-const COMPILERS: &str = "panicked at| error ts|: error:|- error ts";
+const COMPILERS: &str = "panicked at| error ts|: error:|- error ts|: error cs|.java:[|.kt:[";
 const COMPLAINTS: &str = "command not found|no such file|permission denied|cannot find|can't find|\
-    undefined reference|connection refused|already in use|timed out|no module";
+    undefined reference|connection refused|already in use|timed out|no module|no tests ran|\
+    no tests found|no test files found|no tests were found|: syntax error";
 
 /// Messages printed when a command did not start: by shells, by programs about invalid arguments,
 /// and by servers about missing permissions.
@@ -133,6 +134,27 @@ fn is_test_name(text: &str) -> bool {
     starts_with_any(text, "● |✗ |× |✕ ")
 }
 
+/// Complete lines that build tools print at the end of a failed run, and of a successful one.
+const FAILED_RUNS: &str = "\
+    BUILD FAILURE|BUILD FAILED|FAIL|FAILURES!|ERRORS!|error: test run failed|Test Run Failed.|\
+    ELIFECYCLE  Test failed. See above for more details.|error: Test failed";
+const PASSED_RUNS: &str = "BUILD SUCCESS|BUILD SUCCESSFUL|Test Run Successful.";
+
+/// Whether a run succeeded, as the last line about it says.
+pub(super) fn verdict(output: &str) -> Option<bool> {
+    output.lines().rev().take(LINES_MAX).find_map(|line| {
+        let line = line.trim().trim_start_matches("[INFO] ");
+        let line = line.split(" in ").next().unwrap_or_default();
+        let is_rust =
+            starts_with_any(line, "error: test failed, to rerun pass|error: could not compile");
+        match line {
+            line if is_rust || is_among(line, FAILED_RUNS) => Some(false),
+            line if is_among(line, PASSED_RUNS) => Some(true),
+            _ => None,
+        }
+    })
+}
+
 /// Matches `KeyError: 'x'`, `Uncaught TypeError: …`, `java.lang.IllegalStateException: …`.
 fn is_exception(text: &str) -> bool {
     let text = text.strip_prefix("Uncaught ").unwrap_or(text);
@@ -154,7 +176,8 @@ fn is_located(text: &str) -> bool {
 }
 
 fn is_compile(line: &str) -> bool {
-    let marks = "error[E|error TS|: error:|SyntaxError|undefined reference";
+    let marks = "error[E|error TS|: error:|: error CS|.java:[|.kt:[|SyntaxError|\
+        undefined reference|CompileError";
     contains_any(line, marks) || is_located(line.trim())
 }
 

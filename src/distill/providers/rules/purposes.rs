@@ -22,7 +22,8 @@ pub(super) enum Purpose {
 
 /// Programs that run tests regardless of their arguments.
 const TEST_PROGRAMS: &str = "\
-    pytest|py.test|jest|vitest|mocha|ava|rspec|phpunit|ctest|tox|bats|playwright|cypress|nextest";
+    pytest|py.test|jest|vitest|mocha|ava|rspec|phpunit|ctest|tox|bats|playwright|cypress|nextest|\
+    jasmine|tape|nose2|behave|robot|pest|nox|gotestsum";
 const BUILD_PROGRAMS: &str = "\
     tsc|make|cmake|ninja|webpack|eslint|ruff|mypy|pyright|golangci-lint|gcc|g++|clang|rustc|\
     javac|vite|next|biome|prettier|shellcheck|flake8|black|pylint|bazel|rollup|esbuild";
@@ -56,18 +57,25 @@ pub(super) fn purpose(words: &[String]) -> Purpose {
         {
             Purpose::Test
         }
+        ("mvn" | "mvnw", _) if words.iter().any(|w| w == "test" || w == "verify") => Purpose::Test,
+        // `:app:testDebugUnitTest`
+        ("gradle" | "gradlew", _) if words.iter().any(|w| w.contains("test")) => Purpose::Test,
         ("python" | "python3", "-m") => match words.get(2).map_or("", String::as_str) {
             "pytest" | "unittest" => Purpose::Test,
             "mypy" | "ruff" | "compileall" => Purpose::Build,
             _ => Purpose::Run,
         },
-        ("bundle" | "poetry" | "uv" | "pipenv" | "hatch", "exec" | "run") => purpose(&words[2..]),
+        ("bundle" | "poetry" | "uv" | "pipenv" | "hatch", "exec" | "run")
+        | ("npm" | "yarn" | "pnpm", "exec")
+        | ("bun", "x") => purpose(&words[2..]),
         ("cargo", "build" | "check" | "clippy" | "doc")
         | ("go", "build" | "vet")
-        | ("mvn" | "gradle" | "gradlew" | "dotnet" | "swift" | "zig", _)
+        | ("mvn" | "mvnw" | "gradle" | "gradlew" | "dotnet" | "swift" | "zig", _)
         | ("flutter" | "dart", "analyze" | "build")
         | ("docker", "build") => Purpose::Build,
         ("yarn" | "pnpm", script) if is_build_script(script) => Purpose::Build,
+        ("yarn" | "pnpm", tool) if is_among(tool, TEST_PROGRAMS) => Purpose::Test,
+        ("yarn" | "pnpm", tool) if is_among(tool, BUILD_PROGRAMS) => Purpose::Build,
         ("", _)
         | (
             "python" | "python3" | "node" | "perl" | "ruby" | "php",
@@ -87,6 +95,11 @@ pub(super) fn purpose(words: &[String]) -> Purpose {
         (program, _) if is_among(program, LOOK_PROGRAMS) => Purpose::Look,
         _ => Purpose::Run,
     }
+}
+
+/// Whether the program runs the tests of a project as a part of its build.
+pub(super) fn is_build_tool(words: &[String]) -> bool {
+    is_among(program(words), "make|mvn|mvnw|gradle|gradlew|bazel|ninja|cmake|dotnet|swift|zig")
 }
 
 fn is_build_script(script: &str) -> bool {

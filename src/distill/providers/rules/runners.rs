@@ -2,7 +2,10 @@
 //!
 //! A total is a complete line in the format of its runner. Other lines with numbers, such as a log
 //! line with "2 failed", are ignored. The last total of an output counts. The totals of runners
-//! that print one per package are added up.
+//! that print one per package are added up. A skipped test has not passed.
+//!
+//! If an output is piped through `tail` or `grep`, passed tests are a total only if the number of
+//! failed tests is known, too.
 
 use super::text::{is_among, starts_with_any};
 
@@ -11,14 +14,26 @@ use super::text::{is_among, starts_with_any};
 pub(super) struct Counts {
     pub(super) passed: u64,
     pub(super) failed: u64,
+    /// `passed` counts packages, because the runner does not list their tests.
+    is_packages: bool,
 }
 
 impl Counts {
+    fn count(&mut self, has_passed: bool) {
+        self.passed += u64::from(has_passed);
+        self.failed += u64::from(!has_passed);
+    }
+
     /// `12 passed` or `2 failed, 12 passed`.
     pub(super) fn shown(self) -> String {
+        let noun = match (self.is_packages, self.passed) {
+            (false, _) => "",
+            (true, 1) => " package",
+            (true, _) => " packages",
+        };
         match self {
-            Self { passed, failed: 0 } => format!("{passed} passed"),
-            Self { passed, failed } => format!("{failed} failed, {passed} passed"),
+            Self { passed, failed: 0, .. } => format!("{passed}{noun} passed"),
+            Self { passed, failed, .. } => format!("{failed} failed, {passed}{noun} passed"),
         }
     }
 }
@@ -32,10 +47,30 @@ enum Total {
     Part(Counts),
     /// The number that passed; another line has the failures.
     Passed(u64),
+    /// The number that passed; a later line has the failures, if there are any.
+    PassedAlone(u64),
+    /// The number that passed; earlier lines have the failures, if there are any.
+    PassedLast(u64),
     /// The number that failed; another line has the passes.
     Failed(u64),
-    /// The number that failed, of those that another line counted.
-    FailedOf(u64),
+    /// The numbers that failed and were skipped, of those that another line counted.
+    NotPassed { failed: u64, skipped: u64 },
+    /// Further failures, which the total does not count.
+    MoreFailed(u64),
+    /// One test, or a package without a result of its tests.
+    One { has_passed: bool, is_package: bool },
+}
+
+/// What one runner printed so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Printed {
+    counts: Counts,
+    /// The previous line was a part, too.
+    has_parts: bool,
+    /// The number of failed tests is known.
+    is_complete: bool,
+    /// Tests since the last package.
+    in_package: Counts,
 }
 
 /// All runners. The first one that recognizes a line parses it.
@@ -45,7 +80,9 @@ const RUNNERS: &[fn(&str) -> Option<Total>] = &[
     pytest,
     unittest,
     jest_and_vitest,
-    bun_mocha_and_playwright,
+    bun,
+    mocha,
+    playwright,
     node,
     deno,
     go,
@@ -57,49 +94,110 @@ const RUNNERS: &[fn(&str) -> Option<Total>] = &[
     ctest,
     swift,
     flutter,
+    robot_and_behave,
 ];
 
 /// A longer line is not a total.
 const LINE_BYTES_MAX: usize = 240;
 
+/// How much of an output is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    Whole,
+    /// The shell may have removed the start, as `tail` does.
+    End,
+    /// The shell may have removed any line, as `grep` does.
+    Some,
+}
+
 /// The total in an output, if a runner reported any tests.
-pub(super) fn total<'o>(lines: impl Iterator<Item = &'o str>) -> Option<Counts> {
+pub(super) fn total<'o>(lines: impl Iterator<Item = &'o str>, extent: Extent) -> Option<Counts> {
     // The runner that printed last, and the totals of all runners.
     let mut last: Option<usize> = None;
-    let mut totals = [(Counts::default(), false); RUNNERS.len()];
+    let mut totals = [Printed::default(); RUNNERS.len()];
+    let mut is_list_cut = true;
     for line in lines {
         let line = line.trim();
         let is_likely = line.len() < LINE_BYTES_MAX
             && (line.bytes().any(|byte| byte.is_ascii_digit())
                 || starts_with_any(line, "FAIL\t|ok "));
-        if !is_likely {
+        let read = if is_likely { read_line(line) } else { None };
+        let Some((at, total)) = read else {
+            // Playwright lists failed tests before its total. `tail` may have removed their number.
+            if !line.is_empty() {
+                is_list_cut = is_listed_test(line);
+            }
             continue;
-        }
-        let Some((at, total)) = read_line(line) else { continue };
-        let (counts, has_parts) = &mut totals[at];
+        };
+        let printed = &mut totals[at];
         match total {
-            // If one run covers two libraries, one of them may have no tests.
-            Total::Whole(Counts { passed: 0, failed: 0 }) => {}
-            Total::Whole(whole) => *counts = whole,
-            Total::Part(part) if *has_parts => {
-                counts.passed += part.passed;
-                counts.failed += part.failed;
+            Total::PassedAlone(passed) if extent == Extent::Some => {
+                printed.add(Total::Passed(passed));
             }
-            Total::Part(part) => *counts = part,
-            Total::Passed(passed) => counts.passed = passed,
-            Total::Failed(failed) => counts.failed = failed,
-            Total::FailedOf(failed) => {
-                counts.passed = counts.passed.saturating_sub(failed);
-                counts.failed = failed;
+            Total::PassedLast(passed) if extent == Extent::Some || is_list_cut => {
+                printed.add(Total::Passed(passed));
             }
+            total => printed.add(total),
         }
-        *has_parts = matches!(total, Total::Part(_));
-        let is_about_tests = counts.passed + counts.failed > 0;
+        is_list_cut = false;
+        let is_about_tests = printed.counts.passed + printed.counts.failed > 0;
         if is_about_tests || last.is_none() {
             last = Some(at);
         }
     }
-    last.map(|at| totals[at].0).filter(|counts| counts.passed + counts.failed > 0)
+    let printed = last.map(|at| totals[at])?;
+    let Counts { passed, failed, .. } = printed.counts;
+    let is_complete = printed.is_complete || extent == Extent::Whole;
+    (is_complete && passed + failed > 0).then_some(printed.counts)
+}
+
+impl Printed {
+    fn add(&mut self, total: Total) {
+        let counts = &mut self.counts;
+        match total {
+            // If one run covers two libraries, one of them may have no tests.
+            Total::Whole(Counts { passed: 0, failed: 0, .. }) => {}
+            Total::Whole(whole) => *counts = whole,
+            Total::Part(part) if self.has_parts => {
+                counts.passed += part.passed;
+                counts.failed += part.failed;
+            }
+            Total::Part(part) => *counts = part,
+            Total::Passed(passed) | Total::PassedAlone(passed) | Total::PassedLast(passed) => {
+                counts.passed = passed;
+            }
+            Total::Failed(failed) => counts.failed = failed,
+            Total::NotPassed { failed, skipped } => {
+                counts.passed = counts.passed.saturating_sub(failed + skipped);
+                counts.failed = failed;
+            }
+            Total::MoreFailed(failed) => counts.failed += failed,
+            Total::One { has_passed, is_package: false } => {
+                counts.count(has_passed);
+                self.in_package.count(has_passed);
+            }
+            // Its tests are listed if they failed or if the run is verbose.
+            Total::One { has_passed, is_package: true } => {
+                let listed = if has_passed {
+                    self.in_package.passed + self.in_package.failed
+                } else {
+                    self.in_package.failed
+                };
+                if listed == 0 {
+                    counts.count(has_passed);
+                    counts.is_packages |= has_passed;
+                }
+                self.in_package = Counts::default();
+            }
+        }
+        self.has_parts = matches!(total, Total::Part(_));
+        self.is_complete |= !matches!(total, Total::Passed(_));
+    }
+}
+
+/// Matches `[chromium] › cart.spec.ts:3:1 › adds ───`, not the progress of a test that has a mark.
+fn is_listed_test(line: &str) -> bool {
+    line.contains(" › ") && line.starts_with(|c: char| c == '[' || c.is_alphabetic())
 }
 
 /// Parses a line with the first runner that recognizes it. Returns that runner's position and the
@@ -114,7 +212,7 @@ fn number(text: &str) -> Option<u64> {
 }
 
 fn whole(passed: u64, failed: u64) -> Total {
-    Total::Whole(Counts { passed, failed })
+    Total::Whole(Counts { passed, failed, ..Counts::default() })
 }
 
 const PASSED: &str = "passed|succeeded|pass";
@@ -170,57 +268,85 @@ fn pytest(line: &str) -> Option<Total> {
     tally(counts, &[',']).map(Total::Whole)
 }
 
-/// `Ran 12 tests in 0.01s`, then `OK` or `FAILED (failures=1, errors=1)`
+/// `Ran 12 tests in 0.01s`, then `OK (skipped=1)` or `FAILED (failures=1, errors=1)`
 fn unittest(line: &str) -> Option<Total> {
     if let Some(rest) = line.strip_prefix("Ran ") {
         let (count, rest) = rest.split_once(" test")?;
         return Some(whole(number(count)?, 0)).filter(|_| rest.contains(" in "));
     }
-    let rest = line.strip_prefix("FAILED (")?.strip_suffix(')')?;
-    let counts = rest.split(", ").map(|part| part.split_once('='));
-    let mut failed = 0;
-    for part in counts {
-        let (what, count) = part?;
-        let count = number(count)?;
-        failed += if matches!(what, "failures" | "errors") { count } else { 0 };
+    let (rest, has_failed) = match line.strip_prefix("FAILED (") {
+        Some(rest) => (rest, true),
+        None => (line.strip_prefix("OK (")?, false),
+    };
+    let (mut failed, mut skipped) = (0, 0);
+    for part in rest.strip_suffix(')')?.split(", ") {
+        let (what, count) = part.split_once('=')?;
+        match what {
+            "failures" | "errors" => failed += number(count)?,
+            "skipped" | "expected failures" => skipped += number(count)?,
+            _ => {}
+        }
     }
-    Some(Total::FailedOf(failed.max(1)))
+    Some(Total::NotPassed { failed: failed.max(u64::from(has_failed)), skipped })
 }
 
 /// `Tests:       1 failed, 12 passed, 13 total` or `Tests  1 failed | 12 passed (13)`. A test file
-/// that fails to load runs no tests, but counts as a failure.
+/// that fails to load runs no tests, but counts as a failure. So does `Errors  1 error`, which no
+/// test caught.
 fn jest_and_vitest(line: &str) -> Option<Total> {
     let files = ["Test Suites:", "Test Files "].iter().find_map(|mark| line.strip_prefix(mark));
     if let Some(rest) = files {
         return tally(rest.trim(), &[',', '|']).map(|counts| Total::Failed(counts.failed));
     }
+    if let Some(rest) = line.strip_prefix("Errors  ") {
+        return tally(rest.trim(), &['|']).map(|counts| Total::MoreFailed(counts.failed));
+    }
     let rest = line.strip_prefix("Tests:").or_else(|| line.strip_prefix("Tests  "))?;
     tally(rest.trim(), &[',', '|']).map(|counts| match counts {
-        Counts { passed, failed: 0 } => Total::Passed(passed),
+        Counts { passed, failed: 0, .. } => Total::Passed(passed),
         counts => Total::Whole(counts),
     })
 }
 
-/// `1321 pass` and `0 fail`, `12 passing (3s)` and `1 failing`, `12 passed (3.2s)` and `1 failed`,
-/// each on a separate line
-fn bun_mocha_and_playwright(line: &str) -> Option<Total> {
-    let (count, word) = line.split_once(' ')?;
-    let count = number(count)?;
-    let is_time = |text: &str| text.starts_with('(') && text.ends_with(')');
-    let (word, rest) = word.split_once(' ').unwrap_or((word, "(0s)"));
-    match word {
-        "pass" | "passing" | "passed" if is_time(rest) => Some(Total::Passed(count)),
-        "fail" | "failing" | "failed" if is_time(rest) => Some(Total::Failed(count)),
+/// `1321 pass` and `0 fail`
+fn bun(line: &str) -> Option<Total> {
+    match line.split_once(' ')? {
+        (count, "pass") => number(count).map(Total::Passed),
+        (count, "fail") => number(count).map(Total::Failed),
         _ => None,
     }
+}
+
+/// `12 passing (3s)` and `1 failing`
+fn mocha(line: &str) -> Option<Total> {
+    match line.split_once(' ')? {
+        (count, "failing") => number(count).map(Total::Failed),
+        (count, rest) => {
+            number(count).filter(|_| is_timed(rest, "passing")).map(Total::PassedAlone)
+        }
+    }
+}
+
+/// `1 failed`, the names of the failed tests, and `12 passed (3.2s)`
+fn playwright(line: &str) -> Option<Total> {
+    match line.split_once(' ')? {
+        (count, "failed") => number(count).map(Total::Failed),
+        (count, rest) => number(count).filter(|_| is_timed(rest, "passed")).map(Total::PassedLast),
+    }
+}
+
+/// Matches `passed (3.2s)`.
+fn is_timed(text: &str, word: &str) -> bool {
+    let time = text.strip_prefix(word).map(str::trim);
+    time.is_some_and(|time| time.starts_with('(') && time.ends_with(')'))
 }
 
 /// `# pass 4` and `# fail 1`, or with `ℹ`
 fn node(line: &str) -> Option<Total> {
     let rest = line.strip_prefix("# ").or_else(|| line.strip_prefix("ℹ "))?;
     match rest.split_once(' ')? {
-        ("pass", count) => number(count).map(Total::Passed),
-        ("fail", count) => number(count).map(Total::Failed),
+        ("pass", count) => number(count.trim()).map(Total::Passed),
+        ("fail", count) => number(count.trim()).map(Total::Failed),
         _ => None,
     }
 }
@@ -232,27 +358,36 @@ fn deno(line: &str) -> Option<Total> {
 }
 
 /// `--- PASS: TestA (0.00s)` of one test, `ok  \tshop/cart\t0.01s` and `FAIL\tshop/cart [build
-/// failed]` of a package; `DONE 12 tests, 1 failure in 0.5s`
+/// failed]` of a package; `DONE 12 tests, 1 skipped, 1 failure in 0.5s`. A part of a test, as
+/// `TestA/empty`, counts with its test.
 fn go(line: &str) -> Option<Total> {
     if let Some(rest) = line.strip_prefix("DONE ") {
-        let (tests, rest) = rest.split_once(" tests")?;
-        let failed = rest.strip_prefix(", ").and_then(|rest| rest.split_once(" failure"));
-        let failed = failed.map_or(Some(0), |(count, _)| number(count.rsplit(' ').next()?))?;
-        return Some(whole(number(tests)?.saturating_sub(failed), failed));
+        let (tests, rest) = rest.split_once(" test")?;
+        let count = |what: &str| rest.split(", ").find_map(|part| number(part.split_once(what)?.0));
+        let (failed, skipped) = (count(" failure").unwrap_or(0), count(" skipped").unwrap_or(0));
+        return Some(whole(number(tests)?.saturating_sub(failed + skipped), failed));
     }
-    let part = |passed, failed| Some(Total::Part(Counts { passed, failed }));
+    let one = |has_passed, is_package| Some(Total::One { has_passed, is_package });
     match line {
-        line if starts_with_any(line, "--- PASS: |ok  \t|ok \t") => part(1, 0),
-        line if starts_with_any(line, "--- FAIL: |FAIL\t") => part(0, 1),
+        line if starts_with_any(line, "--- PASS: |--- FAIL: ") => {
+            let name = line.split(' ').nth(2).filter(|name| !name.contains('/'))?;
+            one(line.starts_with("--- PASS: "), name.is_empty())
+        }
+        line if starts_with_any(line, "ok  \t|ok \t") => one(true, true),
+        line if line.starts_with("FAIL\t") => one(false, true),
         _ => None,
     }
 }
 
-/// `12 tests completed, 1 failed`, printed only if some fail
+/// `12 tests completed, 1 failed, 2 skipped`, printed once per module, only if some fail
 fn gradle(line: &str) -> Option<Total> {
-    let (tests, rest) = line.split_once(" tests completed, ")?;
-    let failed = number(rest.split_once(" failed")?.0)?;
-    Some(whole(number(tests)?.saturating_sub(failed), failed))
+    let (tests, rest) =
+        line.split_once(" tests completed, ").or_else(|| line.split_once(" test completed, "))?;
+    let (failed, rest) = rest.split_once(" failed")?;
+    let skipped = rest.strip_prefix(", ").and_then(|rest| number(rest.strip_suffix(" skipped")?));
+    let failed = number(failed)?;
+    let passed = number(tests)?.saturating_sub(failed + skipped.unwrap_or(0));
+    Some(Total::Part(Counts { passed, failed, ..Counts::default() }))
 }
 
 /// `[INFO] Tests run: 12, Failures: 1, Errors: 0, Skipped: 0`, once per module. A line with the
@@ -267,7 +402,11 @@ fn maven(line: &str) -> Option<Total> {
     let (run, failures, errors) = (numbers.next()?, numbers.next()?, numbers.next()?);
     let skipped = numbers.next().unwrap_or(0);
     let failed = failures + errors;
-    Some(Total::Part(Counts { passed: run.saturating_sub(failed + skipped), failed }))
+    Some(Total::Part(Counts {
+        passed: run.saturating_sub(failed + skipped),
+        failed,
+        ..Counts::default()
+    }))
 }
 
 /// `Passed!  - Failed:     0, Passed:    12, Skipped:     0, Total:    12, Duration: 1 s`, once per
@@ -291,34 +430,36 @@ fn dotnet(line: &str) -> Option<Total> {
     Some(if is_all { Total::Whole(counts) } else { Total::Part(counts) })
 }
 
-/// `OK (12 tests, 30 assertions)` or `Tests: 12, Assertions: 30, Failures: 1, Errors: 1.`
+/// `OK (12 tests, 30 assertions)` or `Tests: 12, Assertions: 30, Failures: 1, Skipped: 1.`
 fn phpunit(line: &str) -> Option<Total> {
     if let Some(rest) = line.strip_prefix("OK (") {
         return Some(whole(number(rest.split_once(" test")?.0)?, 0));
     }
     let rest = line.strip_prefix("Tests: ").filter(|rest| rest.contains(", Assertions: "))?;
-    let (mut tests, mut failed) = (0, 0);
+    let (mut tests, mut failed, mut skipped) = (0, 0, 0);
     for part in format!("Tests: {rest}").trim_end_matches('.').split(", ") {
         let (what, count) = part.split_once(": ")?;
         match what {
             "Tests" => tests = number(count)?,
             "Failures" | "Errors" => failed += number(count)?,
+            "Skipped" | "Incomplete" => skipped += number(count)?,
             _ => {}
         }
     }
-    Some(whole(tests.saturating_sub(failed), failed))
+    Some(whole(tests.saturating_sub(failed + skipped), failed))
 }
 
 /// `12 examples, 1 failure`, `2 doctests, 12 tests, 1 failure, 1 excluded`,
-/// `12 runs, 30 assertions, 1 failures, 0 errors, 0 skips`
+/// `12 runs, 30 assertions, 1 failures, 0 errors, 0 skips`. `invalid` tests failed to set up.
 fn rspec_exunit_and_minitest(line: &str) -> Option<Total> {
     let (mut all, mut failed, mut is_known, mut has_tests) = (0, 0, false, false);
+    let mut skipped = 0;
     for part in line.split(", ").take(8) {
         let (count, what) = part.split_once(' ')?;
         let count = number(count)?;
         match what {
             "example" | "examples" | "test" | "tests" | "doctest" | "doctests" | "runs"
-            | "property" | "properties" => {
+            | "property" | "properties" | "spec" | "specs" => {
                 all += count;
                 has_tests = true;
             }
@@ -326,32 +467,42 @@ fn rspec_exunit_and_minitest(line: &str) -> Option<Total> {
                 failed += count;
                 is_known = true;
             }
+            // No example ran.
             "error occurred outside of examples" | "errors occurred outside of examples" => {
+                all += count;
                 failed += count;
             }
-            "pending" | "excluded" | "skipped" | "invalid" | "assertions" | "skips" => {}
+            "invalid" => failed += count,
+            "pending" | "excluded" | "skipped" | "skips" | "pendings" | "omissions"
+            | "pending spec" | "pending specs" => skipped += count,
+            "assertions" | "notifications" => {}
             _ => return None,
         }
     }
     // Other runners print `4 errors` alone after their total.
-    (is_known && has_tests).then(|| whole(all.saturating_sub(failed), failed))
+    (is_known && has_tests).then(|| whole(all.saturating_sub(failed + skipped), failed))
 }
 
-/// `91% tests passed, 1 tests failed out of 12`
+/// `91% tests passed, 1 tests failed out of 12` or, since version 4, `100% tests passed out of 12`
 fn ctest(line: &str) -> Option<Total> {
-    let rest = line.split_once("% tests passed, ")?.1;
-    let (failed, rest) = rest.split_once(" tests failed out of ")?;
-    let failed = number(failed)?;
+    let rest = line.split_once("% tests passed")?.1;
+    let (failed, rest) = rest.split_once(" out of ")?;
+    let failed = match failed.strip_prefix(", ") {
+        Some(failed) => number(failed.split_once(" test")?.0)?,
+        None => 0,
+    };
     Some(whole(number(rest)?.saturating_sub(failed), failed))
 }
 
-/// `Executed 12 tests, with 1 failure (0 unexpected) in 0.1 (0.2) seconds`,
+/// `Executed 12 tests, with 1 test skipped and 1 failure (0 unexpected) in 0.1 (0.2) seconds`,
 /// `✔ Test run with 12 tests in 3 suites passed after 0.01 seconds.`
 fn swift(line: &str) -> Option<Total> {
     if let Some(rest) = line.strip_prefix("Executed ") {
         let (tests, rest) = rest.split_once(" test")?;
-        let failed = number(rest.split_once("with ")?.1.split_once(" failure")?.0)?;
-        return Some(whole(number(tests)?.saturating_sub(failed), failed));
+        let rest = rest.split_once("with ")?.1.split_once(" failure")?.0;
+        let (skipped, failed) = rest.split_once(" skipped and ").unwrap_or(("0 ", rest));
+        let (skipped, failed) = (number(skipped.split(' ').next()?)?, number(failed)?);
+        return Some(whole(number(tests)?.saturating_sub(failed + skipped), failed));
     }
     let rest = line.split_once("Test run with ")?.1;
     let tests = number(rest.split_once(" test")?.0)?;
@@ -371,6 +522,18 @@ fn flutter(line: &str) -> Option<Total> {
     }
     let count = |sign: char| counts.split(' ').find_map(|part| number(part.strip_prefix(sign)?));
     Some(whole(count('+')?, count('-').unwrap_or(0)))
+}
+
+/// `12 tests, 11 passed, 1 failed` or `11 scenarios passed, 1 failed, 0 skipped`
+fn robot_and_behave(line: &str) -> Option<Total> {
+    let (count, rest) = line.split_once(' ')?;
+    let words = ["tests, ", "test, ", "scenarios passed, ", "scenario passed, "];
+    let (word, rest) = words.iter().find_map(|word| Some((*word, rest.strip_prefix(word)?)))?;
+    let mut counts = tally(rest, &[','])?;
+    if word.starts_with("scenario") {
+        counts.passed = number(count)?;
+    }
+    number(count).map(|_| Total::Whole(counts))
 }
 
 #[cfg(test)]

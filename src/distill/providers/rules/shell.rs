@@ -242,6 +242,8 @@ fn bare(mut words: Vec<String>) -> Vec<String> {
         let skip = match first.as_str() {
             _ if is_assignment => 1,
             "timeout" => 2,
+            // `rtk test bun test` shortens the output of its command.
+            "rtk" if words.get(from + 1).is_some_and(|word| word == "test" || word == "err") => 2,
             word if is_among(word, RUNNERS) => {
                 let flags = words[from + 1..].iter().take_while(|word| word.starts_with('-'));
                 let flags: Vec<&String> = flags.collect();
@@ -282,6 +284,7 @@ mod tests {
             ("wc -l < in.txt", "wc -l"),
             ("sudo -u postgres psql shop", "psql shop"),
             ("rtk git add a && rtk git commit -m x", "git add a | git commit -m x"),
+            ("rtk test bun run test", "bun run test"),
             (r#"cd "D:\shop\src" && go test \$x"#, r"cd D:\shop\src | go test $x"),
             (r"cd D:\shop\src; ls a\ b", r"cd D:\shop\src | ls a b"),
         ];
