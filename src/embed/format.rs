@@ -83,11 +83,11 @@ impl<'a> Header<'a> {
     pub(crate) fn decode(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), InvalidModel> {
         let mut fields = Reader::new(bytes);
         if fields.bytes(MAGIC.len()).ok() != Some(MAGIC) {
-            return Err(invalid("it does not begin as one"));
+            return Err(invalid("it does not start with the magic bytes of a model"));
         }
         match fields.number()? {
             VERSION => {}
-            version => return Err(invalid(format!("version {version} of the format"))),
+            version => return Err(invalid(format!("unknown version {version} of the format"))),
         }
         let length = fields.number()? as usize;
         let (head, body) = bytes.split_at_checked(length).ok_or_else(truncated)?;
@@ -203,7 +203,7 @@ impl<'a> Reader<'a> {
     fn size(&mut self, multiple_of: usize) -> Result<usize, InvalidModel> {
         match self.number()? as usize {
             size @ 1..=SIZE_MAX if size.is_multiple_of(multiple_of) => Ok(size),
-            size => Err(invalid(format!("a size of {size}"))),
+            size => Err(invalid(format!("invalid size {size}"))),
         }
     }
 

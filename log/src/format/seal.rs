@@ -52,7 +52,7 @@ impl GapReason {
         ALL.into_iter().find(|reason| *reason as u8 == byte)
     }
 
-    /// A description for people.
+    /// A description for people. Rows of gaps contain it, so a new text would change a rebuild.
     pub fn describe(self) -> &'static str {
         match self {
             Self::TornWrite => "a write that was cut short",
@@ -61,7 +61,7 @@ impl GapReason {
             Self::DamagedTail => "a damaged end",
             Self::DamagedHeader => "a damaged segment header",
             Self::MissingSegment => "a missing segment",
-            Self::BrokenSeal => "a seal that does not match",
+            Self::BrokenSeal => "a seal that does not fit",
             Self::Undecodable => "a record that cannot be decompressed",
             Self::Truncated => "an end that was cut off",
         }

@@ -130,7 +130,7 @@ settings! {
         CONTEXT_FILE_TOKENS_MAX: usize = "CLAUDE_MEM_CONTEXT_FILE_TOKENS_MAX",
             count(300, 0..=4000), unit Tokens,
             "Maximum size with a file",
-            "Maximum size of the decisions, rules, notes and traps that are added before a file \
+            "Maximum size of the decisions, rules, notes and pitfalls that are added before a file \
              is first read or written. 0 adds none.";
         CONTEXT_FAILURE_TOKENS_MAX: usize = "CLAUDE_MEM_CONTEXT_FAILURE_TOKENS_MAX",
             count(300, 0..=4000), unit Tokens,

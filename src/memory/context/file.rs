@@ -1,4 +1,4 @@
-//! Memories that are added before a file is read or written: decisions, rules, notes and traps.
+//! Memories that are added before a file is read or written: decisions, rules, notes and pitfalls.
 
 use std::path::{Path, PathBuf};
 

@@ -101,7 +101,7 @@ impl Query {
         if query.terms.is_empty() {
             query.hint = Some(match (text.trim().is_empty(), query.excluded.is_empty()) {
                 (true, _) => "the query is empty: name a word, a file or an error message",
-                (_, false) => "`-word` only leaves out: add a word to look for",
+                (_, false) => "`-word` only excludes memories: add a word to look for",
                 (_, true) => {
                     "the query has no letters or digits: name a word, a file or an error message"
                 }
