@@ -167,8 +167,8 @@ impl Drop for UserFile {
     }
 }
 
-/// The path behind all symbolic links of the last component, which need not exist. `None` for a
-/// link to an open file of a process, which has no path.
+/// The path after all symbolic links of the last component are followed. It need not exist. `None`
+/// for a link to an open file of a process, which has no path.
 fn follow(path: &Path) -> io::Result<Option<PathBuf>> {
     let mut path = path.to_path_buf();
     for _ in 0..LINKS_MAX {

@@ -344,8 +344,8 @@ pub(crate) fn program(path: &str) -> Result<String, Failure> {
     }
 }
 
-/// The path that hooks call. What `npx` and the like run is deleted some day, so a copy in our
-/// directory is called.
+/// The path that hooks call. The program that `npx` runs may be deleted later, so hooks call a copy
+/// in our directory.
 fn kept_program(app: &App, found: &str) -> Result<String, Failure> {
     if !is_in_runner_cache(Path::new(found)) {
         return Ok(found.to_owned());

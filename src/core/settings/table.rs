@@ -29,7 +29,7 @@ macro_rules! settings {
                 Setting::<$type>::new($name, $spec, (Group::$group, $label, $description))
                     $(.unit(Unit::$unit))? $(.fails_closed($closed))?;
         )*)*
-        /// In reading order, group by group.
+        /// In the order of the documentation, group by group.
         pub static ALL: &[&dyn AnySetting] = &[$($(&$constant),*),*];
     };
 }
