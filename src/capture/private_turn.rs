@@ -24,7 +24,7 @@ impl PrivateTurn {
     }
 
     /// Whether the session is in a private turn. In an ordinary turn this is one failed `open`. An
-    /// unreadable marker counts as private: recording too little is the safe mistake.
+    /// unreadable marker counts as private: it is safer to record too little.
     pub(super) fn is_on(&self) -> bool {
         self.prompt_id().is_some()
     }

@@ -19,7 +19,7 @@ use std::{
 
 use crate::os::{self, CreateOptionsExt as _, OpenOptionsExt as _};
 
-/// No configuration is larger. Some clients keep past prompts in theirs.
+/// No configuration file is larger. Some clients keep past prompts in it.
 const READ_BYTES_MAX: u64 = 256 << 20;
 /// The same limit as in Linux.
 const LINKS_MAX: usize = 40;

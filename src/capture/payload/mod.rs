@@ -25,7 +25,7 @@ pub struct Payload<'a> {
 pub(super) struct Malformed {
     /// The error.
     pub(super) error: String,
-    /// The end is missing, so the last word may be half a secret.
+    /// The end is missing, so the last word may be the first half of a secret.
     pub(super) is_truncated: bool,
 }
 

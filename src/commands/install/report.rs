@@ -34,7 +34,7 @@ pub(super) enum Step {
         file: PathBuf,
         is_new: bool,
     },
-    /// A file of the user in the place of ours.
+    /// A file of the user at the path of ours.
     Kept(PathBuf),
     Note(String),
 }
