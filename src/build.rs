@@ -2,10 +2,9 @@
 //! dynamic loader alone costs half as much again as an empty program.
 //!
 //! `-C target-feature=+crt-static` would also apply to procedural macros, which must stay dynamic,
-//! and choosing an explicit target moves the binary out of `target/release`. So the libraries that
-//! the standard library asks for by name are answered by one-line linker scripts that name their
-//! static forms. Where the C library has no static form, the binary is linked as usual, with a
-//! warning.
+//! and choosing an explicit target moves the binary out of `target/release`. So one-line linker
+//! scripts replace the libraries that the standard library requests by name. They name the static
+//! archives. Where the C library has no static form, the binary is linked as usual, with a warning.
 
 use std::{env, fs, path::Path, process::Command};
 
@@ -46,7 +45,7 @@ fn main() {
     println!("cargo:rustc-cfg=static_libc");
 }
 
-/// The C compiler answers with a path when it has the archive and echoes the bare name when not.
+/// The C compiler prints a path if it has the archive, else the bare name.
 fn has_archive(name: &str) -> bool {
     Command::new(env::var("CC").unwrap_or_else(|_| "cc".into()))
         .arg(format!("-print-file-name={name}"))

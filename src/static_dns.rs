@@ -3,8 +3,7 @@
 /// Restricts host name lookup to `/etc/hosts` and DNS.
 ///
 /// glibc loads a module for each further service in `/etc/nsswitch.conf` (mDNS, LDAP). A static
-/// binary must not: the module brings the system's own glibc along, and two versions in one process
-/// crash.
+/// binary must not: the module loads the system's own glibc, and two versions in one process crash.
 #[cfg(static_libc)]
 #[expect(unsafe_code, reason = "glibc offers no other way")]
 pub(crate) fn use_hosts_and_dns_only() {

@@ -149,7 +149,7 @@ fn pour(sandbox: &Sandbox, bytes: usize) -> Run {
 fn ten_megabytes_are_clipped_and_more_than_is_kept_does_no_harm() {
     let sandbox = Sandbox::new();
     pour(&sandbox, 10 << 20).answer();
-    // Only just above 64: on a busy machine a hook times out on larger input.
+    // Just above the limit of 64 MB: on a busy machine a hook times out on larger input.
     pour(&sandbox, 65 << 20).answer();
     let events = sandbox.events();
     assert_eq!(events[0]["kind"], "ToolUsed");

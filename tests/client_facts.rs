@@ -14,7 +14,7 @@
 //! | 10 a session may never end, or end three times | `a_session_may_end_three_times_and_all_clients_share_a_project`, `an_unfinished_turn_is_sent_once_it_is_old`, real sessions of Qwen and OpenCode |
 //! | 11 hooks of Codex have the environment of another terminal | `variables_of_another_terminal_decide_nothing` |
 //! | 12 Codex runs approved hooks, word for word | `the_doctor_reports_whether_codex_runs_the_hooks_and_how_to_approve_them`, `an_installation_for_all_clients_is_removed_byte_for_byte` |
-//! | 13 an entry that is not known may disable all | `only_known_events_and_keys_are_registered` |
+//! | 13 an unknown entry may disable all | `only_known_events_and_keys_are_registered` |
 //! | 14 exit code 2 blocks or loops | `a_hook_never_fails` |
 //! | 15 our tools have many names | `our_tools_are_recognized_in_the_spelling_of_every_client` |
 //! | 16 the model must know the names of our tools | as 2; `readOnlyHint` in the tests of the server |
@@ -149,7 +149,7 @@ fn a_registered_command_works_from_a_path_with_blanks() {
 /// source file names a client.
 #[test]
 fn only_the_files_of_clients_name_them() {
-    // Names that programs send, and the list of words that are no secrets.
+    // Names that programs send, and the list of words that are not secrets.
     let exceptions = ["server/http/ingest.rs", "privacy/secrets/names.rs"];
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut open = vec![src.clone()];

@@ -322,7 +322,7 @@ fn comments_numbers_and_line_ends_around_our_entries_stay() {
     sandbox.run(&["install", "--client", "gemini"]).ok();
     let installed = sandbox.read(".gemini/settings.json");
     for line in SETTINGS.lines().map(str::trim).filter(|line| line.len() > 2) {
-        // A comma follows what was last.
+        // In the result, a comma follows the line that was last before.
         let line = line.trim_end_matches(" // mine");
         assert!(installed.contains(line), "{line} is not in {installed}");
     }

@@ -42,7 +42,8 @@ fn run_and_kill(sandbox: &Sandbox, hook: &str, stdin: &str, random: &mut Random)
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     let mut pipe = child.stdin.take().unwrap();
-    // The length of the input it receives decides how far it gets; after that, chance does.
+    // With a part of the input, the hook waits for the rest. With all of it, the time until the
+    // kill is random.
     let cut = random.below(2 * stdin.len() as u64) as usize;
     let _ = pipe.write_all(&stdin.as_bytes()[..cut.min(stdin.len())]);
     if cut >= stdin.len() {

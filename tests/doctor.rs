@@ -113,7 +113,7 @@ fn the_server_of_a_client_without_hooks_is_started_and_checked() {
     for (wrong, client) in [
         ("is /nowhere/claude-mem, which does not exist", "kilo"),
         ("which answers something else", "zed"),
-        ("has lost our entry", "goose"),
+        ("no longer has our entry", "goose"),
     ] {
         let (_, rest) = report.split_once(wrong).unwrap_or_else(|| panic!("{wrong}: {report}"));
         let remedy = rest.lines().nth(1).unwrap();

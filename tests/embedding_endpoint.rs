@@ -21,7 +21,7 @@ const QUESTION: &str = "how often may one address log in";
 
 type Reply = fn(&Request) -> Answer;
 
-/// The built-in model behind the protocol, in 512 dimensions, or a failure.
+/// The built-in model, served over the protocol in 512 dimensions, or a failure.
 fn vectors_of(request: &Request, dimensions: usize) -> Answer {
     let model = Model::parse(claude_mem_model::bytes()).unwrap();
     let texts = request.body["input"].as_array().unwrap();

@@ -14,7 +14,7 @@ const HOSTILE: &str = "\
     \u{9d}0;x\u{9c} \x08\x08\x7f \u{202e}txt.exe\u{202c} \u{2066}x\u{2069}\u{200f}\u{61c} \
     pass\u{200b}word\u{feff}\u{2060} \u{e0001}\u{e0052}\u{e0055}\u{e004e}\u{e007f} end";
 
-/// A copy of the program's list, so that a mistake in that one is found.
+/// A copy of the program's list, so that a mistake in the program's list is found.
 fn is_hostile(character: char) -> bool {
     let code = character as u32;
     character.is_control() && character != '\n' && character != '\t'

@@ -104,7 +104,7 @@ fn one_file_that_cannot_be_changed_keeps_no_entries_of_ours_in_the_others() {
     sandbox.write(".gemini/settings.json", gemini);
     sandbox.run(&["install", "--all"]).ok();
     assert_ne!(sandbox.read(".codex/config.toml"), config);
-    // Ours, and broken since: what is to be removed cannot be known.
+    // A file with our entries that was damaged later: the entries to remove cannot be found.
     let broken = sandbox.read(".claude/settings.json") + "}";
     sandbox.write(".claude/settings.json", &broken);
     let failed = sandbox.run(&["uninstall"]).fails(1);
@@ -114,7 +114,7 @@ fn one_file_that_cannot_be_changed_keeps_no_entries_of_ours_in_the_others() {
     assert_eq!(sandbox.read(".codex/hooks.json"), hooks);
     assert_eq!(sandbox.read(".gemini/settings.json"), gemini);
     assert!(!sandbox.home().join(".copilot").exists(), "{:?}", names(&sandbox.home()));
-    // Once repaired, it is restored by the next try.
+    // Once the file is repaired, the next try restores it.
     sandbox.write(".claude/settings.json", &broken[..broken.len() - 1]);
     sandbox.run(&["uninstall"]).ok();
     assert_eq!(sandbox.read(".claude/settings.json"), SETTINGS);

@@ -86,7 +86,7 @@ fn forgotten_memories_are_hidden_until_undone() {
     let error = sandbox.run(&["forget", "--undo", undo]).fails(1);
     assert!(error.contains("already undone"), "{error}");
     let error = sandbox.run(&["forget", "--undo", "ffffffff"]).fails(1);
-    assert!(error.contains("there is no forgetting `ffffffff`"), "{error}");
+    assert!(error.contains("there is no forget operation `ffffffff`"), "{error}");
 
     let error = sandbox.run(&["forget", "--undo"]).fails(1);
     assert!(error.contains("there is nothing to undo"), "{error}");

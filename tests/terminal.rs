@@ -261,7 +261,7 @@ fn a_memory_is_shown_with_its_model_cost_and_sources() {
         Some("from") => line.split_whitespace().skip(2).collect::<Vec<_>>().join(" "),
         _ => line.to_owned(),
     };
-    // The terminal also shows the answer to a question that was not asked.
+    // The first line is the input that the terminal echoes.
     let lines: Vec<String> = text.lines().skip(1).map(steady).collect();
     assert_eq!(
         lines,

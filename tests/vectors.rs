@@ -104,7 +104,7 @@ fn index_computes_missing_vectors_and_they_can_be_deleted() {
     run(&sandbox, &["index"]).ok();
     assert_eq!(records(&sandbox.data()), before);
 
-    let checked = "vectors of 2 memories: made again and compared";
+    let checked = "vectors of 2 memories: computed again and compared";
     assert!(run(&sandbox, &["verify"]).ok().contains(checked));
     exchange_vector(&sandbox.data(), best[0].0);
     let failed = run(&sandbox, &["verify"]).fails(1);

@@ -17,7 +17,8 @@ pub fn scan(data: &[u8]) {
     loop {
         let found = recovery::scan(&mut &*bytes, offset, salt).expect("memory does not fail");
         assert_eq!(found, slow(bytes, offset as usize, salt), "at {offset}");
-        let narrow = recovery::scan(&mut Narrow(bytes), offset, salt).expect("nor does this");
+        let narrow =
+            recovery::scan(&mut Narrow(bytes), offset, salt).expect("memory does not fail");
         assert_eq!(found, narrow, "at {offset}");
         match found.when_closed(offset).end(offset) {
             Some(next) => {
@@ -81,7 +82,7 @@ pub fn seal(data: &[u8]) {
     assert_eq!(frame.len() - FRAME_HEADER_LEN, data.len());
 }
 
-/// The small files and the head of a segment.
+/// The small files and the header of a segment.
 pub fn marks(data: &[u8]) {
     if let Some(synced) = Synced::decode(data) {
         assert_eq!(synced.encode(), data[..Synced::LEN]);

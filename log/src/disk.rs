@@ -1,5 +1,5 @@
-//! The file system calls of the log. Tests use a simulated disk that tears, drops, lies and fills
-//! up.
+//! The file system calls of the log. Tests use a simulated disk with torn writes, lost writes,
+//! false success and no space.
 
 use std::{
     fmt::Debug,
@@ -41,7 +41,7 @@ pub trait Disk: Debug + Send + Sync {
     fn age(&self, path: &Path) -> io::Result<Duration>;
     /// Microseconds since 1970. Never used for ordering.
     fn now_us(&self) -> u64;
-    /// Waits a moment for another process.
+    /// Waits for another process.
     fn pause(&self, time: Duration);
 }
 
@@ -165,7 +165,7 @@ impl File for RealFile {
         loop {
             match (&self.0).write(bytes) {
                 // The kernel sets the offset of an appending file to the end of its own write,
-                // under the lock of that write, so this is exact however many others append.
+                // under the lock of that write, so this is exact even if other processes append.
                 Ok(bytes) => {
                     let end = system::position(&self.0)?;
                     return Ok(AppendResult { bytes, end });

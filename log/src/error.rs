@@ -90,12 +90,12 @@ impl fmt::Display for Error {
                 write!(out, "cannot write {}: {source}", path.display())
             }
             Self::Busy { path } => {
-                write!(out, "{} is locked by a process that does not move", path.display())
+                write!(out, "{} is locked by a stopped process", path.display())
             }
             Self::TooLarge { len, max } => {
                 write!(out, "a record of {len} bytes is above the limit of {max}")
             }
-            Self::ReservedKind { kind } => write!(out, "kind {kind:#06x} is the log's own"),
+            Self::ReservedKind { kind } => write!(out, "kind {kind:#06x} is reserved for the log"),
             Self::NewerFormat { path, min_reader } => write!(
                 out,
                 "{} is in log format {min_reader}, this version reads up to {}",
@@ -103,7 +103,7 @@ impl fmt::Display for Error {
                 crate::format::FORMAT
             ),
             Self::SyncFailed { path, source } => {
-                write!(out, "the disk did not confirm {}: {source}", path.display())
+                write!(out, "cannot flush {} to the disk: {source}", path.display())
             }
             Self::Io { action, path, source } => {
                 write!(out, "cannot {action} {}: {source}", path.display())

@@ -38,7 +38,7 @@ impl Id {
     pub fn random(time_us: u64) -> Self {
         let mut bits = [0; 8];
         if !system::is_filled_at_random(&mut bits) {
-            // A hook cannot wait for a kernel without randomness. Address and process id still
+            // A hook cannot wait until the kernel has randomness. Address and process id still
             // distinguish two processes, and the time distinguishes two calls.
             let here = std::ptr::from_ref(&bits) as u64;
             bits = (here ^ (u64::from(std::process::id()) << 32) ^ time_us).to_le_bytes();

@@ -140,7 +140,7 @@ impl fmt::Display for Seq {
     }
 }
 
-/// When appends go to a file of their own instead of `active.log`.
+/// When appends go to a separate file instead of `active.log`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spill {
     /// On network file systems, where appending is a race, and when the lock is not free in time.
@@ -151,7 +151,7 @@ pub enum Spill {
     Never,
 }
 
-/// Limits and choices. Tests use segments of a few hundred bytes.
+/// Limits and options. Tests use segments of a few hundred bytes.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// A segment above this size is rolled by the next append.
@@ -160,9 +160,9 @@ pub struct Options {
     ///
     /// A hook is a new process and pays for zstd's first call, page faults included. Measured on
     /// hook input (JSON with source code in it) on a busy machine: 44 µs for 2 KB, 60 µs for 4 KB,
-    /// 76 µs for 8 KB and 114 µs for 16 KB, where the append itself takes 12 µs. A kilobyte saved
-    /// costs 50 µs at 2 KB, 31 µs at 4 KB, 17 µs at 8 KB and 12 µs at 16 KB. So the many small
-    /// records stay as fast as they can be, and the few large ones shrink by more than half.
+    /// 76 µs for 8 KB and 114 µs for 16 KB, where the append itself takes 12 µs. Each saved
+    /// kilobyte costs 50 µs at 2 KB, 31 µs at 4 KB, 17 µs at 8 KB and 12 µs at 16 KB. So the many
+    /// small records stay fast, and the few large ones shrink by more than half.
     pub compress_bytes_min: usize,
     /// How long an append waits for the lock before it spills. Only a stopped roller can cause a
     /// wait.

@@ -99,7 +99,7 @@ pub fn verify_with(
 
 struct Chain {
     number_next: u64,
-    /// Link of the segment before; `None` if it is unknown.
+    /// Link of the previous segment; `None` if it is unknown.
     link: Option<[u8; 32]>,
 }
 

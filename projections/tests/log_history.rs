@@ -311,7 +311,7 @@ fn rows_from_before_the_host_column_are_migrated_in_place() {
     }
     drop(older);
     drop(place.open());
-    // What later migrations added, and a rebuild would have filled.
+    // Tables and columns that later migrations added. A rebuild would have filled them.
     let migrated = rusqlite::Connection::open(&database).unwrap();
     migrated.execute("attach database ?1 as folded", [folded.to_str().unwrap()]).unwrap();
     for table in ["corrections", "forgotten_observations", "revisions", "originals"] {

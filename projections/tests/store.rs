@@ -203,7 +203,7 @@ fn a_snapshot_can_be_opened_next_to_other_connections() {
     writer.fold(&log, |_| true).unwrap();
     let before = events(&writer);
     assert_eq!(look(), before);
-    // Closed, and its companion files gone; then left behind by the last reader.
+    // First the database is closed and has no companion files; then the last reader leaves them.
     drop(writer);
     assert_eq!(look(), before);
     drop(Store::open_read_only(&path).unwrap());

@@ -97,7 +97,7 @@ fn read_from(source: &impl Source) -> Input {
     let begun = Instant::now();
     loop {
         if begun.elapsed() > TIME_MAX || !os::is_ready(source, SILENCE_MAX) {
-            input.cut = Some("its end did not come in time");
+            input.cut = Some("its end did not arrive in time");
             return input;
         }
         match input.read_some(source) {
@@ -193,7 +193,10 @@ mod tests {
         let (reader, mut writer) = io::pipe().unwrap();
         writer.write_all(b"{}").unwrap();
         let input = read_from(&reader);
-        assert_eq!((&*input.bytes, input.cut), (&b"{}"[..], Some("its end did not come in time")));
+        assert_eq!(
+            (&*input.bytes, input.cut),
+            (&b"{}"[..], Some("its end did not arrive in time"))
+        );
         drop(writer);
     }
 }

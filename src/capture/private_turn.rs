@@ -24,7 +24,7 @@ impl PrivateTurn {
     }
 
     /// Whether the session is in a private turn. In an ordinary turn this is one failed `open`. An
-    /// unreadable marker counts as private: recording too little is the safe mistake.
+    /// unreadable marker counts as private: it is safer to record too little.
     pub(super) fn is_on(&self) -> bool {
         self.prompt_id().is_some()
     }
@@ -77,8 +77,8 @@ pub(super) fn remove_old(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// FNV-1a: stable, and too short to need a library. Attackers do not choose session ids, and two
-/// sessions with the same hash only share their private turns.
+/// FNV-1a: stable, and too short to need a library. Attackers do not choose session ids. If two
+/// sessions have the same hash, a private turn of one is private in both.
 pub(super) fn session_hash(session: &str) -> u64 {
     session.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -39,8 +39,7 @@ pub(super) fn command() -> Command {
     ))
 }
 
-/// In the style that the help of each command has. The parser removes it where there is no
-/// terminal.
+/// In the style that the help of each command has. The parser removes it if there is no terminal.
 fn title(command: &Command, title: &str) -> String {
     let style = command.get_styles().get_header();
     format!("{style}{title}{style:#}")

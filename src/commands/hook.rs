@@ -9,7 +9,7 @@ use claude_mem_capture::{
     clients::{self, CLIENTS, HOOK},
 };
 
-/// Commands that clients run. People do not, so they are not in the list of commands.
+/// Commands that clients run. Users do not run them, so they are not in the list of commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Hook {
     #[command(name = HOOK, hide = true)]

@@ -222,7 +222,7 @@ pub(crate) fn main() -> u8 {
     }
     let parsed = help::command().try_get_matches();
     let command = match parsed.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
-        // What a client runs was recognized before.
+        // Commands that a client runs were recognized before.
         Ok(CommandLine { command: Command::Hook(hook) }) => return hook.explain(),
         Ok(CommandLine { command: Command::Statusline(_) }) => return statusline::run(),
         Ok(CommandLine { command }) => command,

@@ -78,7 +78,7 @@ impl Projects {
             }
             Action::Split { project } => {
                 let key = projects::split(app, &mut store, &project)?;
-                format!("{key} is a project of its own again")
+                format!("{key} is a separate project again")
             }
         };
         app.output.line(done)

@@ -91,7 +91,7 @@ impl Settings {
 fn known(key: &str) -> Result<&'static dyn AnySetting, Failure> {
     find(key).ok_or_else(|| {
         let failure = Failure::usage(format!("there is no setting `{key}`"));
-        // The prefix is in nearly every name, so it makes none similar.
+        // Nearly every name has the prefix, so it is ignored when names are compared.
         let short = |name: &'static str| name.strip_prefix("CLAUDE_MEM_").unwrap_or(name);
         let typed = key.to_ascii_uppercase();
         let typed = typed.strip_prefix("CLAUDE_MEM_").unwrap_or(&typed);

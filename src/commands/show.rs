@@ -82,7 +82,7 @@ impl Show {
         let found = store.details(&memories)?;
         for (at, details) in found.iter().enumerate() {
             let events = if self.raw { Some(sources(app, &details.provenance)?) } else { None };
-            // A model that cannot be used is no reason not to show a memory; `doctor` reports it.
+            // A memory is shown even if the model cannot be used; `doctor` reports it.
             let related = related(app, &store, details.name, &details.project).unwrap_or_default();
             if self.json {
                 print_json(app, details, events.as_deref(), &related)?;
@@ -149,7 +149,7 @@ fn print_json(
     struct Raw<'a> {
         #[serde(flatten)]
         details: DetailsJson<'a>,
-        /// IDs alone: titles of other memories are no part of this one.
+        /// IDs alone: titles of other memories are not part of this one.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         related: Vec<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]

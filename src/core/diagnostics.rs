@@ -1,7 +1,7 @@
 //! Diagnostics: `logs/claude-mem.log` for hooks, which must not write to stderr, and
 //! `logs/worker.log`.
 //!
-//! Writing a line never fails the caller: a full disk must not turn one problem into two.
+//! Writing a line never fails the caller: a full disk must not cause a second error.
 
 use std::{
     fmt::Display,

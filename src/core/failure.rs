@@ -44,8 +44,8 @@ impl Failure {
 
     /// The data directory cannot be created.
     pub fn no_directory(dir: &Path, error: &io::Error) -> Self {
-        Self::new(format!("{} cannot be made: {error}", dir.display()))
-            .meaning("nothing can be kept there")
+        Self::new(format!("{} cannot be created: {error}", dir.display()))
+            .meaning("nothing can be stored there")
             .remedy(
                 "set `CLAUDE_MEM_DATA_DIR` to a directory of your own, or see `claude-mem doctor`",
             )
@@ -121,7 +121,7 @@ impl Failure {
 impl From<NoHome> for Failure {
     fn from(error: NoHome) -> Self {
         Self::new(error.to_string())
-            .meaning("there is no place to keep memory")
+            .meaning("there is no directory for the memory")
             .remedy("set `CLAUDE_MEM_DATA_DIR` to a directory of your own")
     }
 }
@@ -173,7 +173,7 @@ impl From<claude_mem_projections::Error> for Failure {
                 .remedy("see what is wrong with `claude-mem doctor`"),
             E::Newer { .. } => failure
                 .meaning("the database was not touched")
-                .remedy("use the newer version of claude-mem that made it"),
+                .remedy("use the newer version of claude-mem that wrote it"),
             E::Unusable { .. } => failure
                 .meaning("everything in it is also in the log")
                 .remedy("rebuild it with `claude-mem replay`"),

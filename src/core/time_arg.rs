@@ -114,7 +114,7 @@ impl When {
     /// 1970.
     pub fn from_api(text: &str) -> Result<Self, InvalidTime> {
         let Ok(number) = text.trim().parse::<i64>() else { return text.parse() };
-        // No request means the year 5000: a number that large counts milliseconds.
+        // A number that would be after the year 5000 in seconds counts milliseconds.
         let is_seconds = number < 100_000_000_000;
         let milliseconds = if is_seconds { number.saturating_mul(1000) } else { number };
         let time = Timestamp::from_millisecond(milliseconds).map_err(|_| InvalidTime)?;

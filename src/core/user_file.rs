@@ -19,7 +19,7 @@ use std::{
 
 use crate::os::{self, CreateOptionsExt as _, OpenOptionsExt as _};
 
-/// No configuration is larger. Some clients keep past prompts in theirs.
+/// No configuration file is larger. Some clients keep past prompts in it.
 const READ_BYTES_MAX: u64 = 256 << 20;
 /// The same limit as in Linux.
 const LINKS_MAX: usize = 40;
@@ -167,8 +167,8 @@ impl Drop for UserFile {
     }
 }
 
-/// The path behind all symbolic links of the last component, which need not exist. `None` for a
-/// link to an open file of a process, which has no path.
+/// The path after all symbolic links of the last component are followed. It need not exist. `None`
+/// for a link to an open file of a process, which has no path.
 fn follow(path: &Path) -> io::Result<Option<PathBuf>> {
     let mut path = path.to_path_buf();
     for _ in 0..LINKS_MAX {

@@ -11,8 +11,9 @@
 //! linear   f32 scale and f32 bias per output; i8 weights [outputs / 16][inputs][16]
 //! ```
 //!
-//! Numbers are little-endian. Every array starts at a multiple of 64 bytes. Weights lie as the
-//! kernel reads them, so there is no load step: a mapped or included file is used as it is.
+//! Numbers are little-endian. Every array starts at a multiple of 64 bytes. Weights are stored in
+//! the order in which the kernel reads them, so there is no load step: a mapped or included file is
+//! used as it is.
 
 use crate::InvalidModel;
 
@@ -27,7 +28,7 @@ const MAGIC: &[u8; 8] = b"CMEMBED\0";
 const VERSION: u32 = 1;
 /// The vector of a text is the one of its first token.
 const POOLING_FIRST_TOKEN: u32 = 0;
-/// Far above any supported model; keeps products of sizes from overflowing.
+/// Far above the sizes of any supported model. Prevents overflow in products of sizes.
 const SIZE_MAX: usize = 1 << 20;
 
 /// Everything about a model but its weights.
@@ -52,7 +53,7 @@ pub struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
-    /// The bytes in front of `body`.
+    /// The bytes before `body`.
     pub fn encode(&self, body: &[u8]) -> Vec<u8> {
         let mut fields = Vec::new();
         fields.extend((body.len() as u64).to_le_bytes());
@@ -83,11 +84,11 @@ impl<'a> Header<'a> {
     pub(crate) fn decode(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), InvalidModel> {
         let mut fields = Reader::new(bytes);
         if fields.bytes(MAGIC.len()).ok() != Some(MAGIC) {
-            return Err(invalid("it does not begin as one"));
+            return Err(invalid("it does not start with the magic bytes of a model"));
         }
         match fields.number()? {
             VERSION => {}
-            version => return Err(invalid(format!("version {version} of the format"))),
+            version => return Err(invalid(format!("unknown version {version} of the format"))),
         }
         let length = fields.number()? as usize;
         let (head, body) = bytes.split_at_checked(length).ok_or_else(truncated)?;
@@ -203,7 +204,7 @@ impl<'a> Reader<'a> {
     fn size(&mut self, multiple_of: usize) -> Result<usize, InvalidModel> {
         match self.number()? as usize {
             size @ 1..=SIZE_MAX if size.is_multiple_of(multiple_of) => Ok(size),
-            size => Err(invalid(format!("a size of {size}"))),
+            size => Err(invalid(format!("invalid size {size}"))),
         }
     }
 

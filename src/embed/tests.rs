@@ -128,7 +128,7 @@ fn a_damaged_or_foreign_file_is_an_error_and_never_a_panic() {
     let error = |bytes: &[u8]| Model::parse(bytes).unwrap_err().to_string();
     assert_eq!(
         error(b"GGUF, or anything"),
-        "not a usable embedding model: it does not begin as one"
+        "not a usable embedding model: it does not start with the magic bytes of a model"
     );
     let header =
         crate::format::Header::decode(bytes).map(|(_, body)| bytes.len() - body.len()).unwrap();

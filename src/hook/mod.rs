@@ -208,7 +208,7 @@ fn respond_even_in_panic(hook: HookCommand) {
         if let (Ok(paths), Some(place)) =
             (Paths::find(&Environment::of_process()), panicked.location())
         {
-            let message = format!("{}: gave up at {}:{}", hook.name, place.file(), place.line());
+            let message = format!("{}: panicked at {}:{}", hook.name, place.file(), place.line());
             diagnostics::record(&paths.data, Level::Error, message);
         }
         process::exit(0);

@@ -111,7 +111,7 @@ impl Note {
     fn read(path: &Path) -> io::Result<Option<Self>> {
         let metadata = fs::metadata(path)?;
         if !metadata.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
         }
         if metadata.len() > BYTES_MAX {
             return Ok(None);

@@ -119,10 +119,10 @@ pub(super) fn import(sink: &mut Sink<'_>, path: &Path) -> Result<(), Failure> {
 fn read(bytes: &[u8]) -> Result<(Id, Envelope, Event), Cow<'static, str>> {
     let line: ParsedLine<'_> =
         serde_json::from_slice(bytes).map_err(|_| "it is not an exported event")?;
-    let id = Id::parse(&line.id).ok_or("its id is none")?;
+    let id = Id::parse(&line.id).ok_or("its id is invalid")?;
     let json = line.event.get();
     if line.kind == UNKNOWN || line.kind == ERASED {
-        let (kind, codec, payload) = opaque(json).ok_or("its bytes are none")?;
+        let (kind, codec, payload) = opaque(json).ok_or("its payload is invalid")?;
         let event = match line.kind == ERASED {
             true => Event::erased(kind, &payload)
                 .ok_or("its tombstone is not supported by this version")?,
@@ -133,7 +133,7 @@ fn read(bytes: &[u8]) -> Result<(Id, Envelope, Event), Cow<'static, str>> {
     let mut fields = serde_json::Deserializer::from_str(json);
     let event = Event::deserialize_body(&line.kind, line.version, &mut fields)
         .map_err(|_| format!("it is not a {}", line.kind))?
-        .ok_or_else(|| format!("{} of version {} is not known here", line.kind, line.version))?;
+        .ok_or_else(|| format!("version {} of {} is unknown", line.version, line.kind))?;
     Ok((id, line.envelope, event))
 }
 
@@ -220,10 +220,10 @@ mod tests {
         };
         assert_eq!(read(b"{}").unwrap_err(), "it is not an exported event");
         assert_eq!(line("ToolUsed", 1, "{}"), "it is not a ToolUsed");
-        assert_eq!(line("ToolUsed", 9, "{}"), "ToolUsed of version 9 is not known here");
+        assert_eq!(line("ToolUsed", 9, "{}"), "version 9 of ToolUsed is unknown");
         assert_eq!(
             line("Unknown", 1, "{\"kind\":1,\"codec\":1,\"payload\":\"abc\"}"),
-            "its bytes are none"
+            "its payload is invalid"
         );
         assert_eq!(
             line("Erased", 1, "{\"kind\":1,\"codec\":1,\"payload\":\"ff\"}"),

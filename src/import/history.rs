@@ -53,7 +53,7 @@ pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), 
         match serde_json::from_slice::<Entry>(bytes) {
             Ok(entry) => take(sink, &mut home, &transcripts, &entry)?,
             Err(_) if is_ended && !bytes.trim_ascii().is_empty() => {
-                sink.refuse("lines that are no prompts");
+                sink.refuse("lines that are not prompts");
             }
             // The client is still writing this line.
             Err(_) => {}

@@ -176,7 +176,7 @@ pub fn recognise(path: &Path) -> Result<From, Failure> {
         _ if begin.trim_ascii_start().starts_with(b"{") => Ok(From::Ts),
         _ => Err(Failure::new(format!("{} cannot be imported", path.display()))
             .meaning("it is not a database, a transcript or an export")
-            .remedy("say what it should be with `--from`")),
+            .remedy("name its format with `--from`")),
     }
 }
 

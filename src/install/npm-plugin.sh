@@ -11,7 +11,7 @@ run() {
   done
 }
 
-# One npm at a time, behind a folder as the lock. One that is ten minutes old was left behind.
+# One npm at a time: a folder is the lock. A lock that is ten minutes old was left by a killed process.
 fetch() {
   lock=$here/npm/lock
   mkdir -p "$here/npm"

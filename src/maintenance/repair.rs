@@ -135,7 +135,7 @@ fn run(app: &mut App, is_other_history: bool) -> Result<(), Failure> {
     if !report.is_damaged() {
         repair.unrepaired.clear();
     } else if repair.unrepaired.is_empty() {
-        repair.unrepaired.push("no copy holds what is damaged".into());
+        repair.unrepaired.push("no copy contains the damaged events".into());
     }
     if !repaired.is_empty() {
         let message = format_args!("repair: {}", repaired.join("; "));
@@ -193,7 +193,7 @@ async fn copy_again(app: &App, place: &str, host: HostId) -> Result<(), Error> {
     if let Some(head) = verify::find(&remote, host, &mut Vec::new()).await?
         && !ship_repair::is_remote_contained(&remote, &head, &app.paths.log()).await?
     {
-        let why = "it has events that are not here and could not be brought".into();
+        let why = "it has events that are missing here and could not be fetched".into();
         return Err(Error::Diverged { place: place.into(), why });
     }
     backup::shipper(app)?.reship().await.map(|_| ())

@@ -53,7 +53,7 @@ pub fn subject(event: &Event) -> String {
         Event::ReprocessFinished(finished) => format!("generation {}", finished.generation),
         Event::MemoryInjected(injected) => count(injected.observations.len(), "observation"),
         Event::ProjectMerged(merged) if merged.from == merged.into && merged.label.is_empty() => {
-            format!("{} is a project of its own again", merged.from)
+            format!("{} is a separate project again", merged.from)
         }
         Event::ProjectMerged(merged) if merged.from == merged.into => {
             format!("{} is now called {}", merged.from, merged.label)

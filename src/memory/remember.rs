@@ -153,7 +153,7 @@ pub(crate) fn admit(app: &App, project: &ProjectId, session: &str) -> Result<(),
     if let Some(setting) = excluded_by(&app.settings, project, &cwd, app.paths.home.as_deref()) {
         let label = &project.label;
         let failure =
-            Failure::new(format!("nothing was remembered: {label} is left out by {setting}"));
+            Failure::new(format!("nothing was remembered: {label} is excluded by {setting}"));
         return Err(match app.settings.problems().into_iter().next() {
             Some(problem) => failure.meaning(problem).remedy("correct settings.json"),
             None => failure.remedy(format!("see it with `claude-mem settings get {setting}`")),

@@ -117,7 +117,7 @@ pub fn session(store: &Store, name: &str) -> Result<String, Failure> {
             "find sessions with `claude-mem log`, and memories, such as `12` or `S3`, with \
              `claude-mem search`",
         )),
-        several => Err(Failure::usage(format!("`{name}` is the beginning of several sessions"))
+        several => Err(Failure::usage(format!("several session IDs start with `{name}`"))
             .remedy(format!("name one of them: {}", several.join(", ")))),
     }
 }

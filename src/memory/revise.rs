@@ -198,7 +198,7 @@ fn superseded(store: &Store, old: &MemoryDetails, by: MemoryId) -> Result<Revisi
     let new = find(store, by)?;
     if let Some(retired) = &new.marks.retired {
         return Err(unchanged(by, &format!("is itself {retired}"))
-            .remedy("name the observation that holds now"));
+            .remedy("name the observation that replaces it"));
     }
     let is_superseded_by = |correction: &claude_mem_projections::Correction| {
         correction.by.as_ref().is_some_and(|(name, _)| *name == by)

@@ -22,7 +22,8 @@ use claude_mem_core::{
 /// How long a reader waits for new events to be indexed.
 pub const WAIT_MAX: Duration = Duration::from_secs(2);
 
-const BEHIND: &str = "note: memory is behind the log; `claude-mem distill` brings it up to date";
+const BEHIND: &str =
+    "note: the database is behind the log; `claude-mem distill` brings it up to date";
 
 /// Opens the log for reading, after moving spilled records into it.
 pub fn open_log(app: &App) -> Result<Log, Failure> {
@@ -67,7 +68,8 @@ fn open_file(app: &mut App, options: StoreOptions) -> Result<Store, Error> {
     if let Some(aside) = aside {
         let aside = aside.display();
         app.output.say(format_args!(
-            "warning: memory.db could not be used; it is now {aside}, and is rebuilt from the log"
+            "warning: memory.db could not be used; it was moved to {aside}, and is rebuilt from \
+             the log"
         ));
     }
     Ok(store)
@@ -264,7 +266,7 @@ fn read_without_writing(
         ));
         return Ok(store);
     }
-    app.output.say(format_args!("note: {refused}; the answer is made from the log alone"));
+    app.output.say(format_args!("note: {refused}; the result comes from the log alone"));
     let mut store = Store::in_memory_with(options)?;
     catch_up(&mut store, log)?;
     Ok(store)

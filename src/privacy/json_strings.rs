@@ -6,7 +6,7 @@ use crate::byte_search::{memchr, memchr2};
 
 /// The result of reading a string.
 pub struct Read {
-    /// The offset behind the closing quotation mark.
+    /// The offset after the closing quotation mark.
     pub end: usize,
     /// Whether it has escapes; then its decoded text is in the buffer.
     pub escaped: bool,

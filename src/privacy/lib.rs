@@ -1,9 +1,9 @@
 //! Redaction: removes private text and secrets before anything is stored.
 //!
-//! In this order: replace personal data if that is wanted, remove tags with their content, replace
-//! secrets by placeholders that name their kind, truncate long text. Truncation is last, so that no
-//! secret is cut in two and half of it kept. Everything takes linear time, and [`work`] enforces a
-//! limit. This crate does no I/O.
+//! In this order: replace personal data if the policy requires it, remove tags with their content,
+//! replace secrets by placeholders that name their kind, truncate long text. Truncation is last, so
+//! that no secret is cut in two and half of it kept. Everything takes linear time, and [`work`]
+//! enforces a limit. This crate does no I/O.
 
 mod byte_search;
 mod client_text;
@@ -43,8 +43,8 @@ pub struct Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        // A record is below 16 MB. Half of it for texts leaves space for the rest, and for copies
-        // on the way to the disk.
+        // A record has less than 16 MB. Texts get half of that. The other half is for other fields,
+        // and for copies on the way to the disk.
         Self {
             redact_secrets: true,
             redact_personal: false,
@@ -134,7 +134,7 @@ fn rewrite(text: &str, first: Option<Found>, limit: usize) -> String {
     clip.finish()
 }
 
-/// Emits the text in pieces, with placeholders for the first and all further secrets. Text behind
+/// Emits the text in pieces, with placeholders for the first and all further secrets. Text after
 /// the work limit is dropped.
 fn write_redacted(text: &str, first: Option<Found>, mut push: impl FnMut(&str)) {
     let mut at = 0;

@@ -132,7 +132,7 @@ fn tail_of(raw: &str, wanted: usize) -> Option<&str> {
 /// A line break in JSON.
 const LINE_BREAK: &[u8] = b"\\n";
 
-/// The offset behind the first real line break, not a backslash followed by `n`.
+/// The offset after the first real line break, not a backslash followed by `n`.
 fn line_end(raw: &str, mut breaks: impl Iterator<Item = usize>) -> Option<usize> {
     let at = breaks.find(|at| !is_escaped(raw.as_bytes(), *at))?;
     Some(at + LINE_BREAK.len())

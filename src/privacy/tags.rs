@@ -67,7 +67,7 @@ pub(super) fn strip_joined(text: String, starts: &mut [usize]) -> (String, bool)
     let text = String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
     let has_private = places.iter().any(|place| place.kind == Kind::Private);
-    // Text behind the work limit is dropped and counts like the text before it.
+    // Text after the work limit is dropped and counts like the text before it.
     let wholly_private = has_private && (text.trim().is_empty() || work::is_over());
     (marked(&text, &places, starts), wholly_private)
 }
@@ -174,7 +174,7 @@ fn beginning_before(kept: &[u8]) -> usize {
     longest
 }
 
-/// The end of a tag's content: behind its closing tag, or the end of the text.
+/// The end of a tag's content: after its closing tag, or the end of the text.
 ///
 /// Only tags of the same name count: private text may mention another tag without closing it.
 fn close_of(bytes: &[u8], opened: &Tag) -> usize {

@@ -1,8 +1,8 @@
 //! Counts the bytes that redaction reads, and enforces a limit.
 //!
-//! Every reader takes linear time, and the count lets a test prove it. The limit is the second line
-//! of defense: if a rule is slow on some text after all, a field is truncated, but the hook stays
-//! fast and the event is recorded.
+//! Every reader takes linear time, and the count lets a test prove it. The limit is a safeguard: if
+//! a rule is still slow on some text, a field is truncated, but the hook stays fast and the event
+//! is recorded.
 
 use std::{cell::Cell, fmt::Write as _};
 

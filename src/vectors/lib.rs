@@ -10,9 +10,9 @@
 //! - [`VectorWriter`] adds records and rewrites the file. One process at a time embeds.
 //! - [`erase`] overwrites records of forgotten memories in every file, at once.
 //!
-//! **Read, not mapped.** Another program may truncate the file at any time, and reading a mapping
-//! behind the end of its file ends the process. So every search reads the file in pieces of 256 KB,
-//! and a truncated one is an error. No process of ours shortens the file: a torn end is overwritten,
+//! **Read, not mapped.** Another program may truncate the file at any time, and access to a mapping
+//! after the end of its file kills the process. So every search reads the file in pieces of 256 KB,
+//! and a truncated one is an error. claude-mem never shortens the file: a torn end is overwritten,
 //! and a rewritten file replaces the old one by rename.
 
 mod dot;

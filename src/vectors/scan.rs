@@ -8,7 +8,7 @@ use crate::{
     vectors::NONE,
 };
 
-/// Threads that compare records. One alone cannot read as fast as memory delivers.
+/// Threads that compare records. One thread cannot use the full memory bandwidth.
 const THREADS_MAX: usize = 4;
 /// Minimum number of records per thread.
 const THREAD_RECORDS_MIN: usize = 4_000;

@@ -14,7 +14,7 @@ await open(async (stage) => {
   assert.equal(new URL(page.url()).hash, "", "the secret of the link is not left in the address");
   assert.deepEqual(await context.cookies(), [], "there is no cookie");
 
-  // Another user's server on another port of this address is sent nothing that opens the door here.
+  // Another user's server on another port of this address gets nothing that gives access here.
   const received = [];
   const spy = createServer((request, response) => {
     received.push(`${request.url} ${JSON.stringify(request.headers)}`);
@@ -30,7 +30,7 @@ await open(async (stage) => {
   assert.ok(received.length > 0, "the browser was there");
   for (const text of [...received, stored]) assert.ok(!text.includes(key), text);
 
-  // From there, nothing here can be read or changed.
+  // A page of that server can neither read nor change anything here.
   const reached = await page.evaluate(
     async ([target, shown]) => {
       const attempt = (options) => fetch(`${target}/api/stats`, options).then((a) => a.status, () => "refused");
@@ -45,7 +45,7 @@ await open(async (stage) => {
   assert.deepEqual(reached, ["refused", "refused", "refused"]);
   spy.close();
 
-  // `claude-mem viewer` hands the browser a file, not the link. The browser in this test only notes what it got.
+  // `claude-mem viewer` passes the browser a file, not the link. The browser in this test only records its arguments.
   const note = join(HOME, "argv.txt");
   const browser = join(HOME, "browser.sh");
   writeFileSync(browser, `#!/bin/sh\nprintf '%s\\n' "$@" > ${note}.draft && mv ${note}.draft ${note}\n`, { mode: 0o755 });
@@ -55,7 +55,7 @@ await open(async (stage) => {
   assert.equal(statSync(file).mode & 0o777, 0o600);
   assert.ok(readFileSync(file, "utf8").includes(`${origin}/open#`));
 
-  // A key that no longer counts is renewed by the browser's signature. The private key cannot be read.
+  // A key that is no longer valid is renewed by the browser's signature. The private key cannot be read.
   await page.goto(origin);
   await page.evaluate(() => localStorage.setItem("claude-mem-key", "of an older worker"));
   await page.reload();
@@ -96,13 +96,13 @@ await open(async (stage) => {
   await sees(second.locator("main"), "claude-mem settings set CLAUDE_MEM_SHIP_TO VALUE");
   await shot(second, "settings-protected", true);
 
-  // A link can name a page; nothing outside this origin.
+  // A link can name a page, but no page outside this origin.
   const chosen = run(["viewer", "--print", "stats"]).trim();
   assert.ok(chosen.endsWith("/stats"), chosen);
   await second.goto(chosen);
   await second.waitForURL(`${origin}/stats`);
   await sees(second.locator("h1"), "Stats");
-  // It works once, but this browser needs it no more.
+  // A link works once, but this browser no longer needs it.
   await second.goto(`${origin}/settings`);
   await second.goto(chosen);
   await second.waitForURL(`${origin}/stats`);
@@ -115,7 +115,7 @@ await open(async (stage) => {
   await sees(second.locator("main"), "This link has expired");
   assert.notEqual(fresh, link);
 
-  // While no worker runs, another user takes its port. Their page can sign, but for no worker that accepts it.
+  // While no worker runs, another user takes its port. Their page can sign, but no worker accepts the signature.
   await stage.go("/");
   await sees(page.locator("#live"), "Live");
   const { port } = presence();

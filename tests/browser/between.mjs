@@ -1,4 +1,4 @@
-// What happens while a page is being loaded is on it, and is on it once, whether the answer has it already or not.
+// A change during the load of a page is shown exactly once, whether the response contains it or not.
 import { Session, assert, counts, open, scene, sees } from "./stage.mjs";
 
 await open(async (stage) => {
@@ -36,7 +36,7 @@ await open(async (stage) => {
   await load("said before the answer", "before the answer is made");
   await counts(rows, 2);
 
-  // The same holds where only the list changes.
+  // The same if only the list changes.
   const shown = new Promise((resolve) => {
     page.route("**/api/feed*", async (route) => {
       const response = await route.fetch();

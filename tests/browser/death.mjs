@@ -39,7 +39,7 @@ await open(async (stage) => {
   assert.equal(new URL(link).port, String(port));
   await sees(page.locator("#live"), "Locked");
 
-  // The page asked for is named by the command, and the tab continues there once another one has access.
+  // The command names the requested page, and the tab continues there once another tab has access.
   await sees(page.locator(".command"), "claude-mem viewer stats");
   await shot(page, "locked");
   const other = await stage.context.newPage();
@@ -53,7 +53,7 @@ await open(async (stage) => {
   await counts(rows, 4);
   await sees(page.locator("#live"), "Live");
 
-  // A provider that fails is named on every page, with the command that helps.
+  // Every page names a failing provider, and the command that helps.
   run(["settings", "set", "ANTHROPIC_API_KEY", ""]);
   run(["settings", "set", "PROVIDER", "anthropic"]);
   session.turn(turn);
@@ -67,7 +67,7 @@ await open(async (stage) => {
   run(["settings", "set", "PROVIDER", "extract"]);
   await banner.waitFor({ state: "hidden" });
   await sees(page.locator("#live"), "Live");
-  // The rules note what was asked; in its turn, that is the prompt above.
+  // The rules repeat the request. In its turn, it is left out, because the prompt is above.
   await sees(rows, "Builds went from nine minutes to three");
   assert.doesNotMatch(await page.locator("main").innerText(), /Asked:/);
   await stage.go("/nowhere");

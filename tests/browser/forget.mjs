@@ -33,7 +33,7 @@ await open(async (stage) => {
   await sees(page.locator(".toast"), "Memory restored");
   await sees(rows, "Deploys are on Tuesdays");
 
-  // Without its message there is still a way back, in the list of what was forgotten.
+  // Without the message, the list of forgotten memories offers an undo.
   await page.goto(address);
   await sees(page.locator("h1"), "Deploys are on Tuesdays");
   await page.keyboard.press("x");
@@ -51,7 +51,7 @@ await open(async (stage) => {
   await stage.go("/?q=Tuesdays");
   await sees(rows, "Deploys are on Tuesdays");
   assert.equal(await written.count(), 1);
-  // An undo rebuilds tables; meanwhile the worker reports that it waits to the page of the log.
+  // An undo rebuilds tables; meanwhile the page of the log shows that the worker waits.
   forgive(stage, /status of (410|503)/);
 
   // Several at once.

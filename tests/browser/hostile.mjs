@@ -1,4 +1,4 @@
-// What was recorded is text, whatever it looks like; and without a key nothing is shown.
+// Recorded text is always shown as text, and without a key nothing is shown.
 import { Session, assert, counts, distilled, forgetBrowser, open, run, sees, shot } from "./stage.mjs";
 
 const SCRIPT = "<script>window.wasRun = 1</script>";
@@ -50,7 +50,7 @@ await open(async (stage) => {
   await stage.go("/m/2");
   await shot(page, "hostile", true);
 
-  // The policy would not let it run, either: no markup from text, no script in the page, no other origin.
+  // The policy forbids it, too: no markup from text, no script in the page, no other origin.
   const refused = await page.evaluate(async () => {
     const outcome = {};
     try {
@@ -64,7 +64,7 @@ await open(async (stage) => {
       script.textContent = "window.wasRun = 1";
       document.body.append(script);
     } catch {
-      /* That, too, is a refusal. */
+      /* An exception is a refusal, too. */
     }
     outcome.script = window.wasRun ?? "refused";
     outcome.elsewhere = await fetch("http://127.0.0.1:9/").then(

@@ -1,4 +1,4 @@
-// Everything with the keyboard alone.
+// Uses every page with the keyboard only.
 import { assert, distilled, open, sees, shot, tell } from "./stage.mjs";
 
 await open(async (stage) => {
@@ -30,7 +30,7 @@ await open(async (stage) => {
 
   await press("/");
   assert.equal(await page.evaluate(() => document.activeElement.id), "query");
-  // Results by meaning are asked for after a pause. Here they arrive when a row has the focus.
+  // Results by meaning are requested after a pause. Here they arrive when a row has the focus.
   const byMeaning = (url) => url.pathname === "/api/search" && url.searchParams.get("typing") !== "true";
   let arrive;
   const arrived = new Promise((done) => (arrive = done));
@@ -39,7 +39,7 @@ await open(async (stage) => {
   await page.keyboard.type("vacuum");
   await sees(page.locator(".row").first(), "VACUUM FULL");
   await asked;
-  // Letters that are typed are no commands.
+  // Letters that are typed into a field are not commands.
   assert.equal(await page.getByRole("searchbox").inputValue(), "vacuum");
   await press("Enter");
   const row = await page.evaluateHandle(() => document.activeElement);
@@ -103,7 +103,7 @@ await open(async (stage) => {
   await press("d");
   assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
 
-  // The first stop of the tab key is a way past the header.
+  // The first Tab stop is a link that skips the header.
   await stage.go("/");
   await page.locator(".row").first().waitFor();
   await press("Tab");

@@ -50,7 +50,7 @@ await open(async ({ page }) => {
   await page.getByRole("navigation").getByRole("link", { name: "Feed" }).click();
   await sees(rows, turn.prompt);
 
-  // A filter holds for what happens later, too.
+  // A filter also applies to later events.
   await page.getByRole("link", { name: "Prompts" }).click();
   await counts(rows, 1);
   session.turn(ledger.turns[1]);

@@ -1,4 +1,4 @@
-// Every page in light, in dark and on a phone: it fits, it can be used by all, and pictures are kept.
+// Every page in light, in dark and on a phone: layout, accessibility, and screenshots.
 import {
   assert,
   distilled,
@@ -52,7 +52,7 @@ await open(async (stage) => {
     for (const [view, width, height] of views) {
       await page.emulateMedia({ colorScheme: view === "dark" ? "dark" : "light", reducedMotion: "reduce" });
       await page.setViewportSize({ width, height });
-      // Charts are drawn anew for the width.
+      // Charts are rendered again for the width.
       await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
       const [content, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
       assert.ok(content <= screen, `${name} is ${content} wide on a ${view} of ${screen}`);
@@ -64,7 +64,7 @@ await open(async (stage) => {
       );
       assert.deepEqual(outside, [], `${name}, ${view}`);
       await isOpenToAll(page, `${name}, ${view}`);
-      // Rows out of sight are not drawn, so that a list is shown as it is seen.
+      // Rows outside of the screen are not rendered, so the screenshot shows the visible part.
       await shot(page, `${view}-${name}`, !["feed", "found"].includes(name));
     }
   }
@@ -119,7 +119,7 @@ await open(async (stage) => {
   await sees(page.locator("h1"), "Stats");
   assert.equal(await page.getByRole("navigation").isVisible(), false);
 
-  // Light and dark by hand outlast a reload, and win over the system.
+  // A chosen theme survives a reload, and overrides the theme of the system.
   await page.setViewportSize({ width: 1280, height: 860 });
   const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const light = await paper();
@@ -135,7 +135,7 @@ await open(async (stage) => {
   await page.getByRole("button", { name: "Colours: Light" }).click();
   assert.equal(await paper(), dark);
 
-  // One project, one period: what the projects cost adds up to what was spent.
+  // For one project and period, the costs of the projects add up to the total.
   const period = await page.evaluate(async () => {
     const { get } = await import("/assets/api.js");
     return get("/api/stats/daily", { days: 90 });
@@ -145,7 +145,7 @@ await open(async (stage) => {
   assert.equal(sum(period.types, "observations"), sum(period.days, "observations"));
   assert.equal(sum(period.projects, "cost_usd").toFixed(6), sum(period.days, "cost_usd").toFixed(6));
 
-  // A chart can be read without seeing or pointing.
+  // A chart can be read with a screen reader and with the keyboard.
   await stage.go("/stats");
   const events = page.locator(".chart", { hasText: "Events" }).first();
   await events.locator(".plot").focus();

@@ -1,4 +1,4 @@
-// A replay: what it would take, how far it is, what it would change, and that it can be taken over.
+// A replay: its estimate, progress and changes, and switching to it.
 import { assert, counts, distilled, open, scene, sees, shot, tell } from "./stage.mjs";
 
 await open(async (stage) => {

@@ -1,4 +1,4 @@
-// Search as one types, with filters that live in the address: they survive a reload and the back button.
+// Search while typing. Filters are in the address: they survive a reload and the back button.
 import { assert, counts, distilled, open, run, sees, shot, tell } from "./stage.mjs";
 
 await open(async (stage) => {
@@ -17,7 +17,7 @@ await open(async (stage) => {
   await shot(page, "search");
   assert.match(await page.title(), /vacuum lock/);
 
-  // One step back is before the search, however many letters it had.
+  // One step back leaves the search, for any number of typed letters.
   await box.blur();
   await page.goBack();
   await sees(rows, "Builds are cached by the lockfile");
@@ -63,7 +63,7 @@ await open(async (stage) => {
   await page.locator(".search-status").getByRole("link", { name: "vacuum", exact: true }).click();
   await sees(page.locator(".row").first(), "VACUUM FULL locks the table");
 
-  // A question finds what shares no word with it, after a pause in typing.
+  // After a pause in typing, a question finds memories that share no word with it.
   run(["remember", "Each address may try five passwords a minute; then it gets status 429."]);
   while (!run(["index"]).includes(" 0 of ")) await page.waitForTimeout(50);
   await box.fill("how do we keep people from logging in too often");
@@ -72,7 +72,7 @@ await open(async (stage) => {
   await box.fill("vacu");
   await sees(page.locator(".row").first(), "VACUUM FULL locks the table");
 
-  // While a word is typed that nothing matches, the last results stay; a new query begins at the top.
+  // While a typed word matches nothing, the last results stay. A new query starts at the top.
   await page.evaluate(() => scrollTo(0, 300));
   await box.fill('"zebra crossing"');
   await sees(page.locator(".search-status"), 'No results for “"zebra crossing"”');
@@ -82,7 +82,7 @@ await open(async (stage) => {
   await sees(page.locator("main h2"), 'No results for “"zebra crossing"”');
   await shot(page, "nothing-found");
 
-  // A row stands for all results of its turn, also for those by meaning.
+  // A row represents all results of its turn, including those by meaning.
   const results = /\/api\/search(\?|$)/;
   await page.route(results, async (route) => {
     const response = await route.fetch();

@@ -1,4 +1,4 @@
-// What the scripts share: a browser that was let in, hooks, and a way to say what should be seen.
+// Shared by the scripts: a browser with access, hooks, and assertions about the page.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
@@ -161,7 +161,7 @@ export async function open(play, options = {}) {
   const stage = { page, context, origin, link, troubles, go: (path) => page.goto(origin + path) };
   try {
     await page.goto(link);
-    // The page exchanges the link for a key before it goes on.
+    // The page exchanges the link for a key before it continues.
     await page.waitForFunction(() => location.pathname !== "/open");
     await play(stage);
     assert.deepEqual(troubles, []);
@@ -232,7 +232,7 @@ export async function shot(page, name, fullPage = false) {
 
 /** No barrier of any kind to people who use the page in other ways. */
 export async function isOpenToAll(page, where) {
-  // Evaluated through the debugger, which the page's policy does not concern.
+  // Evaluated through the debugger, to which the page's policy does not apply.
   await page.evaluate(`if (!window.axe) { ${readFileSync(join(AXE, "axe-core/axe.min.js"), "utf8")} }`);
   const rules = { "target-size": { enabled: true } };
   const found = await page.evaluate(

@@ -1,4 +1,4 @@
-// A session as a story, and a memory with everything that it was made of.
+// A session turn by turn, and a memory with its sources.
 import { assert, counts, distilled, open, scene, sees, shot, tell } from "./stage.mjs";
 
 await open(async (stage) => {
@@ -32,7 +32,7 @@ await open(async (stage) => {
   ]);
   assert.match(saved.suggestedFilename(), /^ledger-.*\.md$/);
 
-  // The story goes on while it is read.
+  // The page of a session is updated while it is open.
   session.prompt("and the same for credit notes");
   await counts(turns, 3);
   await sees(turns.nth(2).locator("blockquote"), "and the same for credit notes");
@@ -79,7 +79,7 @@ await open(async (stage) => {
   await page.locator(".crumbs").getByRole("link", { name: "ledger" }).click();
   await sees(page.locator(".row"), "118 of 20,431");
 
-  // The project at a glance.
+  // The overview of the project.
   await page.getByRole("navigation").getByRole("link", { name: "Overview" }).click();
   await sees(page.locator(".ends"), "Run it on Tuesday");
   await sees(page.locator(".brief-list"), "Amounts are rounded half to even");

@@ -1,4 +1,4 @@
-// The first paint is light, and a long list comes in pieces, whatever its length.
+// The first paint needs few bytes, and a list of any length is loaded page by page.
 import { Session, assert, counts, open, run, sees } from "./stage.mjs";
 
 const MEMORIES = 60;
@@ -64,7 +64,7 @@ await open(async (stage) => {
   await sees(page.locator(".end"), "End of results");
   await sees(rows, "Memory number 0");
 
-  // Whatever the number of projects, the bars of a figure add up to it.
+  // For any number of projects, the bars of a figure add up to its total.
   for (let at = 0; at < 12; at += 1) new Session({ session: `session-${at}`, project: `project-${at}` });
   await stage.go("/stats");
   const bars = page.locator("figure", { hasText: "Events by project" }).locator("li");

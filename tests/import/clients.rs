@@ -392,7 +392,7 @@ fn prompts_of_deleted_sessions_are_imported_from_the_history_once() {
     assert_eq!((added(&found), found["known"].as_u64()), (2, Some(1)), "{found}");
     let left_out = json!({"commands": 1, "prompts in transcripts": 1});
     assert_eq!(found["left_out"], left_out);
-    assert_eq!(found["refused"], json!({"lines that are no prompts": 1}));
+    assert_eq!(found["refused"], json!({"lines that are not prompts": 1}));
     let again = import(&sandbox, &["--from", "history"]);
     assert_eq!((added(&again), again["known"].as_u64()), (0, Some(3)), "{again}");
     let hits = sandbox.run(&["search", "walrus", "--json"]).ok();

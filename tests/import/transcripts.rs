@@ -355,7 +355,7 @@ fn invalid_lines_of_any_length_are_counted_and_skipped() {
     file.set_len(file.metadata().unwrap().len() + (200 << 20)).unwrap();
     file.write_all(format!("\n{}", row(2, "user", &json!("last"))).as_bytes()).unwrap();
     let report = import(&sandbox, &[path.to_str().unwrap()]);
-    let refused = json!({"lines that are no JSON object": 3, "lines that are too long": 1});
+    let refused = json!({"lines that are not JSON objects": 3, "lines that are too long": 1});
     assert_eq!(report["refused"], refused);
     assert_eq!(rows(&sandbox, "select text from prompts"), "first\nlast\n");
 }

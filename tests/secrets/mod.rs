@@ -76,7 +76,7 @@ fn a_session_full_of_secrets_leaves_none_of_them_anywhere() {
             }
             let payload = payload.to_string();
             sandbox.hook(hook, &payload);
-            // Truncated anywhere, it is kept as text, without a part of a secret.
+            // A truncated payload is kept as text, without any part of a secret.
             let start = payload.find(&secret[..]).unwrap();
             for cut in [start + secret.len() / 2, start + secret.len(), payload.len() - 1] {
                 sandbox.hook(hook, &payload[..cut]);
@@ -98,7 +98,7 @@ fn a_session_full_of_secrets_leaves_none_of_them_anywhere() {
     let mut texts: Vec<&str> = secrets.iter().map(String::as_str).collect();
     texts.push(hidden);
     assert_nowhere(&sandbox, &texts);
-    // Not even the larger part of one.
+    // Not even half of a secret is stored.
     let halves: Vec<&str> = secrets.iter().map(|secret| &secret[..secret.len() / 2]).collect();
     assert_nowhere(&sandbox, &halves);
 }
@@ -246,7 +246,7 @@ fn source_code_is_hardly_redacted_and_the_tool_counts_redactions_by_rule() {
         let report = measured(&root.join(folder));
         let lines = report.lines.join("\n");
         assert!(report.files > 0 && report.bytes > 0, "{folder}");
-        // Less than a megabyte may contain as many as a whole one.
+        // A folder below a megabyte may have as many as a whole megabyte.
         let megabytes = (report.bytes as f64 / 1e6).max(1.0);
         let count = report.placeholders() as f64;
         assert!(count <= PER_MEGABYTE_MAX * megabytes, "{folder}: {count}\n{lines}");

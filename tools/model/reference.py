@@ -141,7 +141,7 @@ def with_floats(model):
             kept.append(helper.make_node("Gather", [f"{name}_f32", gather.input[1]], list(node.output)))
         else:
             kept.append(node)
-    # Order by what each node needs, and leave out what nothing needs any more.
+    # Sort nodes by their dependencies, and omit nodes that no other node needs.
     needed, order = {output.name for output in graph.output}, []
     by_output = {output: node for node in kept + nodes for output in node.output}
     done = set()

@@ -22,7 +22,7 @@ use serde_json::Value;
 pub struct Row {
     /// The file name of the payload.
     pub file: String,
-    /// Stdout, with `/scratch` for the folder of the run.
+    /// The payload, with `/scratch` for the folder of the run.
     pub payload: Value,
     /// The recorded events, one line each.
     pub events: Vec<String>,

@@ -20,7 +20,7 @@ pub fn open() -> io::Result<(File, String)> {
     Ok((screen.into(), name.to_string_lossy().into_owned()))
 }
 
-/// Sets the size of a terminal. The program in it learns of it by a signal.
+/// Sets the size of a terminal. The program in it gets a signal.
 pub fn resize(screen: &File, columns: u16, rows: u16) -> io::Result<()> {
     let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     Ok(tcsetwinsize(screen, size)?)

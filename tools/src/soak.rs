@@ -66,7 +66,7 @@ pub struct Soak {
     pub sample_rounds: u32,
 }
 
-/// The resources of the worker at a moment.
+/// The resources of the worker at one time.
 #[derive(Debug, Clone, Serialize)]
 pub struct Sample {
     /// After which round.
@@ -293,7 +293,7 @@ fn sample(
         let value = line.and_then(|line| line.split_whitespace().nth(1));
         Ok(value.ok_or("/proc has the resources of a process")?.parse()?)
     };
-    // Some descriptors are open for a moment only, such as those of a read of the log.
+    // Some descriptors are open for a short time only, such as those of a read of the log.
     let descriptors = || Ok(fs::read_dir(format!("{place}/fd"))?.count());
     let looks: Outcome<Vec<usize>> = (0..20).map(|_| descriptors()).collect();
     Ok(Sample {

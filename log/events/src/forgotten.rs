@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Forgotten {
     /// These events, and the memories made of them.
     pub events: Vec<[u8; 16]>,
-    /// These memories, by address: the id of the reply, a slash, and the number in the reply.
+    /// These memories, each as the id of the reply, a slash, and the number in the reply.
     pub rows: Vec<String>,
     /// This session; empty for any.
     pub session: String,
@@ -18,7 +18,7 @@ pub struct Forgotten {
     pub since_us: Option<u64>,
     /// Before this time.
     pub until_us: Option<u64>,
-    /// Whatever touches this file; empty for any.
+    /// Everything that reads, writes or names this file; empty for any.
     pub file: String,
     /// A hash of the forgotten text, never the text itself; empty for any.
     pub text: String,

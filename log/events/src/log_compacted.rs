@@ -3,9 +3,9 @@
 use crate::{DecodeError, Versioned, codec};
 use serde::{Deserialize, Serialize};
 
-/// Compaction may erase what is no longer needed before this event. What that is depends only on
-/// earlier events, so that another process can finish an interrupted compaction, and rows are the
-/// same whether the bytes are gone yet or not. A forgetting before this point cannot be undone.
+/// Compaction may erase what is no longer needed before this event. Only earlier events decide what
+/// is erased. So another process can finish an interrupted compaction, and rows do not depend on
+/// whether the bytes are already gone. A forgetting before this point cannot be undone.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LogCompacted {
     /// Erase replies that a later generation superseded.

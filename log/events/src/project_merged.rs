@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct ProjectMerged {
     /// The merged key.
     pub from: String,
-    /// The key it is merged into; the same one to only change the name; its own key again to undo a
-    /// merge.
+    /// The key it is merged into. If it equals `from`, the project is renamed, or a merge is undone.
     pub into: String,
     /// The new name; empty to keep the old one.
     pub label: String,

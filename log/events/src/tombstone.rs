@@ -73,11 +73,9 @@ impl Tombstone {
         let body = match rest.split_first() {
             Some((&VERSION, body)) => body,
             Some((version, _)) => {
-                return Err(DecodeError::Malformed(format!(
-                    "what is left is of version {version}"
-                )));
+                return Err(DecodeError::Malformed(format!("the tombstone has version {version}")));
             }
-            None => return Err(DecodeError::Malformed("nothing is left".into())),
+            None => return Err(DecodeError::Malformed("the tombstone is empty".into())),
         };
         let (rest, body): (V1, &[u8]) = codec::read_prefix(body)?;
         let V1 { version, bytes, files_read, files_written, reply, hash } = rest;

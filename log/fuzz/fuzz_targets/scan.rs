@@ -1,4 +1,4 @@
-//! The frame scanner against the rules worked out slowly.
+//! Compares the frame scanner with a slow implementation of the rules.
 #![no_main]
 
 #[path = "../checks.rs"]

@@ -92,7 +92,7 @@ impl<'a> Frames<'a> {
             false => RecordAction::Keep,
         };
         let stored = without_place(&header, source.payload(offset, &header)?);
-        // The original place of a rewritten record stays in front of its payload.
+        // The original place of a rewritten record stays before its payload.
         let (origin, content) = match split_seq(stored) {
             Some((_, rest)) if header.has(FLAG_AGAIN) => stored.split_at(stored.len() - rest.len()),
             _ => stored.split_at(0),
@@ -128,7 +128,8 @@ impl<'a> Frames<'a> {
     ) -> Result<RecordAction, Error> {
         Ok(match entry(source, offset, header, &mut self.unpacker)? {
             Item::Record(entry) => self.judge.judge(&entry),
-            // Intact, but it cannot be decompressed: it stays so, unless it is dropped.
+            // The record is intact, but cannot be decompressed. It stays unchanged, unless it is
+            // dropped.
             Item::Gap(gap) => match self.judge.damage(&gap) {
                 Damage::Drop => RecordAction::Erase(Vec::new()),
                 Damage::Keep | Damage::Refuse => RecordAction::Keep,
@@ -183,7 +184,7 @@ impl<'a> Frames<'a> {
             Damage::Keep | Damage::Refuse => return Ok(false),
             Damage::Drop => {
                 self.rewritten.dropped_bytes += gap.len;
-                // Its existence is kept, if it was not read elsewhere.
+                // A tombstone shows that the record existed, unless it was read elsewhere.
                 if let Some(header) = header.filter(|header| header.kind < KIND_RESERVED)
                     && self.seen.insert(header.id)
                 {
@@ -204,7 +205,7 @@ fn compressor(level: i32) -> io::Result<zstd::bulk::Compressor<'static>> {
     Ok(compressor)
 }
 
-/// Writes a record, with its original place in front if it has moved.
+/// Writes a record, with its original place before the payload if it has moved.
 fn put(
     output: &mut Output<'_>,
     fields: FrameFields,

@@ -215,7 +215,8 @@ impl Compactor {
         for info in segments {
             sources.push(self.open(info)?);
         }
-        // A damaged header contains neither the creation time nor the length of the segment before.
+        // A damaged header contains neither the creation time nor the length of the previous
+        // segment.
         let Some(header) = sources.first().and_then(|first| first.header) else { return Ok(None) };
         if sources.iter().any(|source| source.header.is_none()) {
             return Ok(None);
@@ -330,7 +331,10 @@ fn check(segments: &[SegmentInfo]) -> Result<(), Error> {
         return Ok(());
     }
     let path = segments.first().map(|info| info.path.clone()).unwrap_or_default();
-    let source = io::Error::new(io::ErrorKind::InvalidInput, "not complete segments in a row");
+    let source = io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "the segments are not complete and consecutive",
+    );
     Err(Error::Io { action: "compact", path, source })
 }
 

@@ -150,7 +150,7 @@ impl<'a> Output<'a> {
         let read = read_seal(self.file.as_ref(), self.salt)
             .map_err(|error| Error::io("read", &self.path, error))?;
         if read.is_none_or(|(seal, _)| seal != self.seal) {
-            return Err(failed("its seal is not what was written"));
+            return Err(failed("its seal differs from what was written"));
         }
         let (mut offset, mut records, mut gaps) = (SEGMENT_HEADER_LEN as u64, 0, 0);
         loop {
@@ -166,7 +166,7 @@ impl<'a> Output<'a> {
             offset = found.end(offset).unwrap_or(u64::MAX);
         }
         if records != self.seal.records || (gaps == 0) != self.seal.gaps.is_empty() {
-            return Err(failed("what is in it is not what was written"));
+            return Err(failed("its records differ from what was written"));
         }
         Ok(())
     }

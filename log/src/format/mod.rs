@@ -52,7 +52,7 @@
 //! |---|---|---|
 //! | 0 | 4 | magic `F9 6D FE 63`: two of these bytes can never occur in UTF-8 |
 //! | 4 | 4 | length of the payload, at most 16 MiB + 64 |
-//! | 8 | 2 | kind; 0xFF00 and above are the log's own |
+//! | 8 | 2 | kind; 0xFF00 and above are reserved for the log |
 //! | 10 | 2 | schema: version of that kind |
 //! | 12 | 1 | codec: how the payload is encoded; not interpreted by the log |
 //! | 13 | 1 | flags: 1 = payload is one zstd frame, 2 = moved, 4 = tombstone, 8 = again |
@@ -138,11 +138,11 @@ pub const SEGMENT_HEADER_LEN: usize = 64;
 pub const FRAME_HEADER_LEN: usize = 40;
 /// The largest payload a record may have.
 pub const PAYLOAD_BYTES_MAX: usize = 16 << 20;
-/// The kinds from here on are the log's own.
+/// The kinds from here on are reserved for the log.
 pub const KIND_RESERVED: u16 = 0xFF00;
 /// The kind of a seal.
 pub const KIND_SEAL: u16 = 0xFFFF;
-/// The kind of what links the segments in a merged file.
+/// The kind of the frame that links the segments in a merged file.
 pub const KIND_CHAIN: u16 = 0xFFFE;
 
 /// Flag: the payload is one zstd frame.
@@ -156,13 +156,14 @@ pub const FLAG_TOMBSTONE: u8 = 4;
 /// first position.
 pub const FLAG_AGAIN: u8 = 8;
 
-/// How a frame begins.
+/// The first bytes of a frame.
 pub const FRAME_MAGIC: [u8; 4] = [0xF9, 0x6D, 0xFE, 0x63];
 const SEGMENT_MAGIC: [u8; 8] = [0xF9, b'c', b'm', b'l', b'o', b'g', 0x0D, 0x0A];
-/// A moved record's old `seq`, and room for zstd to store what does not shrink.
+/// Includes space for the old `seq` of a moved record, and for the overhead of zstd on data that
+/// does not shrink.
 const FRAME_PAYLOAD_MAX: usize = PAYLOAD_BYTES_MAX + 64;
 
-/// The head of a segment file.
+/// The header of a segment file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentHeader {
     /// Format version that wrote it.
@@ -175,12 +176,12 @@ pub struct SegmentHeader {
     pub log_id: [u8; 16],
     /// Microseconds since 1970.
     pub created_us: u64,
-    /// Bytes of the segment before when it was rolled; 0 if not known.
+    /// Bytes of the previous segment when it was rolled; 0 if unknown.
     pub bytes_before: u64,
 }
 
 impl SegmentHeader {
-    /// The head of a new segment.
+    /// The header of a new segment.
     pub fn new(log_id: [u8; 16], number: u64, created_us: u64) -> Self {
         Self { format: FORMAT, min_reader: FORMAT, number, log_id, created_us, bytes_before: 0 }
     }
@@ -344,13 +345,13 @@ pub fn encode_frame(fields: FrameFields, parts: &[&[u8]], salt: u32, out: &mut V
     }
 }
 
-/// The `seq` in front of the payload of a record that was moved or written again, and the rest.
+/// The `seq` before the payload of a record that was moved or written again, and the payload.
 pub(crate) fn split_seq(payload: &[u8]) -> Option<(Seq, &[u8])> {
     let (seq, rest) = payload.split_first_chunk::<8>()?;
     Some((Seq::from_raw(u64::from_le_bytes(*seq)), rest))
 }
 
-/// A payload as it was before the record was moved: without the place in front of it.
+/// A payload without the `seq` that was put before it when the record was moved.
 pub(crate) fn without_place<'a>(header: &FrameHeader, stored: &'a [u8]) -> &'a [u8] {
     match split_seq(stored) {
         Some((_, rest)) if header.has(FLAG_MOVED) => rest,

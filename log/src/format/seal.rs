@@ -28,7 +28,7 @@ pub enum GapReason {
     DamagedHeader = 5,
     /// A segment is missing.
     MissingSegment = 6,
-    /// The seal does not match the bytes before it, or the seal of the segment before.
+    /// The seal does not match the bytes before it, or the seal of the previous segment.
     BrokenSeal = 7,
     /// The payload is intact but cannot be decompressed.
     Undecodable = 8,
@@ -52,7 +52,7 @@ impl GapReason {
         ALL.into_iter().find(|reason| *reason as u8 == byte)
     }
 
-    /// A description for people.
+    /// A description for people. Rows of gaps contain it, so a new text would change a rebuild.
     pub fn describe(self) -> &'static str {
         match self {
             Self::TornWrite => "a write that was cut short",
@@ -77,7 +77,7 @@ pub struct Seal {
     pub bytes: u64,
     /// Earliest time in any record's id.
     pub time_min_us: u64,
-    /// Latest.
+    /// Latest time in any record's id.
     pub time_max_us: u64,
     /// Last segment number whose records are in this file.
     pub number_last: u64,
@@ -87,9 +87,9 @@ pub struct Seal {
     pub id_last: Id,
     /// SHA-256 of all bytes before the seal's frame.
     pub hash: [u8; 32],
-    /// The same of generation 0.
+    /// The same hash in generation 0.
     pub hash_origin: [u8; 32],
-    /// Link of the segment before.
+    /// Link of the previous segment.
     pub link_previous: [u8; 32],
     /// Damage that existed when the segment was sealed.
     pub gaps: Vec<(u64, u64, GapReason)>,
@@ -213,11 +213,11 @@ impl Seal {
 /// How the segments in a merged file are linked: the payload of its first frame.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Links {
-    /// Link of the segment before the first.
+    /// Link of the segment before the first one.
     pub first: [u8; 32],
-    /// Link of the segment before the last: what the seal names.
+    /// Link of the segment before the last one. The seal contains it, too.
     pub last: [u8; 32],
-    /// Generation-0 hashes of all but the last.
+    /// Generation-0 hashes of all segments but the last.
     pub hashes: Vec<[u8; 32]>,
 }
 

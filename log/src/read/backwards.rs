@@ -26,9 +26,9 @@ pub struct Backwards {
     found: Vec<(u64, ScanResult)>,
     /// Damage of whole segments, to be returned; in reverse order.
     pending: Vec<Gap>,
-    /// The rest lies before this place.
+    /// Records before this position are not read yet.
     before: Seq,
-    /// In the current segment, before this offset.
+    /// The same in the current segment: records before this offset are not read yet.
     end: u64,
     seen: SeenIds,
     originals: OriginalPositions,

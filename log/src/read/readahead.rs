@@ -19,7 +19,7 @@ use std::{
     thread, vec,
 };
 
-/// A smaller segment is read before another thread is awake.
+/// A smaller segment is read before another thread has started.
 const SEGMENT_BYTES_MIN: u64 = 4 << 20;
 /// Headers sent at once.
 const BATCH: usize = 512;

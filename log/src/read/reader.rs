@@ -24,7 +24,8 @@ pub struct Reader {
     segment: Option<Segment>,
     offset: u64,
     from: Seq,
-    /// Behind the last record passed in a compacted segment, where offsets are not places.
+    /// The position after the last record read from a compacted segment, where offsets are not
+    /// positions.
     passed: Seq,
     since_us: u64,
     number_expected: Option<u64>,
@@ -212,8 +213,8 @@ impl Reader {
         Ok(true)
     }
 
-    /// There is no next segment. If the marker shows that one was synced, it is missing; reported
-    /// once.
+    /// Called if there is no next segment. If the marker shows that one was synced, it is missing.
+    /// This is reported once.
     fn is_synced_segment_missing(&mut self) -> bool {
         let directory = &self.log.directory;
         let Some(expected) = self.number_expected else { return false };
@@ -237,13 +238,13 @@ impl Reader {
         Ok(())
     }
 
-    /// Goes to the wanted offset if a frame begins there; otherwise searches from the start of the
-    /// segment.
+    /// Continues at the requested offset if a frame begins there; otherwise searches from the start
+    /// of the segment.
     fn go_to(&mut self, segment: &mut Segment) -> Result<(), Error> {
         let (wanted, len) = (self.from.offset(), segment.len()?);
         if wanted > len.max(self.offset) {
-            // Records that were read before are gone. New records will be appended before that
-            // place.
+            // Records that were read before are gone. New records will be appended before the
+            // requested offset.
             self.pending.push(segment.gap(len, wanted - len, GapReason::Truncated));
             self.from = Seq::new(segment.number, len);
             self.offset = self.offset.max(len);
@@ -282,8 +283,8 @@ impl Reader {
     }
 }
 
-/// Where to start in a compacted segment to find every record from `from` on: at the last indexed
-/// frame before it.
+/// The offset at which to start in a compacted segment to find every record from `from` on: the
+/// last indexed frame before it.
 fn near(segment: &mut Segment, from: Seq) -> Result<u64, Error> {
     let index = segment.seal.as_ref().map(|seal| seal.index.clone()).unwrap_or_default();
     let mut start = SEGMENT_HEADER_LEN as u64;

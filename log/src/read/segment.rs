@@ -182,8 +182,8 @@ impl Segment {
     /// The missing or damaged end of the active segment, although it was synced. `offset` is the
     /// end of its records. `synced` must have been read before, because lengths only grow.
     ///
-    /// Rule 4 requires waiting there, because an append may be in progress; but not for bytes that
-    /// were synced. Once something is appended, the reader finds the same gap again.
+    /// Reading rule 4 requires waiting there, because an append may be in progress. It does not
+    /// apply to synced bytes. Once something is appended, the reader finds the same gap again.
     pub(crate) fn lost_end(
         &mut self,
         synced: Option<Synced>,
@@ -230,8 +230,8 @@ impl Segment {
 ///
 /// The active segment is opened first and listed last. If it was rolled in between, it is one of
 /// the listed files, and those after it are left out: a directory listing during a change may show
-/// the second of two new names without the first. In the other order, a whole segment could be in
-/// neither.
+/// the second of two new names without the first. In the other order, a segment could be missing
+/// from both.
 pub(crate) fn snapshot(
     directory: &Directory,
 ) -> Result<(Vec<SegmentFile>, Option<Segment>), Error> {
@@ -331,8 +331,8 @@ fn decode_seal_frame(frame: &[u8], salt: u32) -> Option<Seal> {
 
 /// A buffered part of a segment file.
 ///
-/// Segments are read, not mapped. Any program may truncate a file, and touching a mapped page
-/// behind its end kills the process (SIGBUS); a read is merely short.
+/// Segments are read, not mapped. Any program may truncate a file, and access to a mapped page
+/// after its end kills the process (SIGBUS). A read only returns fewer bytes.
 #[derive(Debug)]
 pub(crate) struct Buffered {
     file: Arc<dyn File>,

@@ -27,7 +27,7 @@ use super::Lock;
 use super::{CreateOptionsExt, OpenOptionsExt};
 
 /// A lock on a range of bytes prevents access by others, and a shared one even writes by its owner.
-/// So one byte far behind the end of any file is locked instead.
+/// So one byte far after the end of any file is locked instead.
 const LOCKED: u64 = 0x7FFF_FFFF_FFFF_FF00;
 
 /// Positioned reads and writes, with the names of the Unix trait.
@@ -168,7 +168,7 @@ pub fn unlock(file: &File) -> io::Result<()> {
 }
 
 /// Renames: atomically, where the file system supports that for an open target. Otherwise the
-/// target is renamed first, and for a moment the name does not exist.
+/// target is renamed first, and the name does not exist for a short time.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     match fs::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && to.is_file() => {

@@ -1,4 +1,4 @@
-//! Completing a full segment: counting it, hashing it, and chaining it to the one before.
+//! Completes a full segment: counts its records, hashes it, and links it to the previous segment.
 
 use crate::{
     Error, GapReason, Id,
@@ -14,9 +14,9 @@ use std::{path::Path, sync::Arc};
 
 /// Seals every full segment after the last sealed one, in order. Returns how many.
 ///
-/// A locked segment is left for later, with those after it, because a seal names the one before. A
-/// segment without a seal before a sealed one has lost its own; it stays as it is, because a new
-/// one would break the chain. Sealed segments are synced.
+/// If a segment is locked, it and all later ones are left for the next call, because a seal links
+/// to the previous segment. A segment without a seal before a sealed one has lost its seal. It
+/// stays unchanged, because a new seal would break the chain. Sealed segments are synced.
 pub(crate) fn seal_rolled(directory: &Directory, index_interval: u64) -> Result<u64, Error> {
     let (unsealed, mut link) = following(|| unsealed(directory))?;
     let mut count = 0;
@@ -79,8 +79,8 @@ fn seal_segment(
 /// A seal lists all damage, but must fit into a frame.
 const SEAL_GAPS_MAX: usize = 1 << 16;
 
-/// If this sync fails, later ones of this file prove nothing, so `suspect` is written for the next
-/// sync.
+/// After a failed sync, a later success of the same file proves nothing. So `suspect` is written
+/// for the next sync.
 fn sync_or_suspect(directory: &Directory, file: &dyn File, path: &Path) -> Result<(), Error> {
     file.sync().map_err(|source| {
         let synced = directory.read_marker(&directory.synced());

@@ -56,7 +56,7 @@ pub(crate) struct Target {
     pub(crate) is_shared_over_network: bool,
 }
 
-/// The hard limit of a segment, however long rolling fails: offsets must fit 32 bits.
+/// The hard limit of a segment, if rolling fails for long: offsets must fit 32 bits.
 const SEGMENT_BYTES_LIMIT: u64 = 3 << 30;
 /// How often an append follows the active segment to a new file.
 const FOLLOW_MAX: usize = 16;
@@ -254,8 +254,8 @@ impl Appender {
         Err(Error::Full { path: path.to_path_buf() })
     }
 
-    /// Takes the shared lock. Only a roll excludes us, for a moment; we do not wait for a stopped
-    /// process.
+    /// Takes the shared lock. Only a roll excludes an append, for a short time; we do not wait for
+    /// a stopped process.
     fn lock_shared(&self, target: &Target) -> Result<bool, Error> {
         let path = self.directory.active();
         let mut waited = Duration::ZERO;

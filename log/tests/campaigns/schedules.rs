@@ -84,7 +84,7 @@ fn world(sim: &Sim) -> Shared {
     }))
 }
 
-/// Takes out of the world what is needed, so that others can act in it meanwhile.
+/// Takes the needed parts out of the world, so that other actions can use it meanwhile.
 fn act(world: &Shared, act: Act) {
     let index = ACTS.iter().position(|other| *other == act).unwrap();
     let mut now = world.lock().unwrap();

@@ -120,7 +120,7 @@ struct Word<'a> {
 impl DecisionText {
     pub(super) fn of(title: &str, narrative: &str) -> Self {
         let title: String = title.chars().take(TITLE_CHARS_MAX).collect();
-        // The question behind an answer names all options.
+        // A title can be `answer — question`. The question names all options, so it is left out.
         let answer = title.split(" — ").next().unwrap_or_default();
         let words = words(answer);
         let mut text = Self::default();

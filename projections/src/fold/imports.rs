@@ -37,6 +37,7 @@ impl Projection for Imports {
 
 fn import(rows: &Rows<'_>, event: &Recorded, imported: &Imported) -> Result<()> {
     let row = serde_json::from_str::<Map<String, Value>>(&imported.row);
+    // Rows contain these texts, so a new text needs a new version.
     let refused = match &row {
         Err(_) => Some("the row is no JSON object"),
         Ok(_) if !KINDS.contains(&imported.table.as_str()) => {

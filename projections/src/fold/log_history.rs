@@ -190,8 +190,8 @@ impl Store {
     }
 }
 
-/// Whether the last folded record is not where it was, or an unfolded record lies between it and
-/// the place where reading continues.
+/// Whether the last folded record is not where it was, or an unfolded record is between it and the
+/// place where reading continues.
 fn does_history_differ(log: &Log, reached: FoldedPosition) -> Result<bool> {
     let FoldedPosition { last: (seq, id), position } = reached;
     let mut reader = log.read_from(seq);

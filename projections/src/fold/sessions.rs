@@ -204,7 +204,7 @@ impl GitChanges {
         changes
     }
 
-    /// Unknown state changes nothing. Detached, HEAD has a commit and no branch.
+    /// An unknown state changes nothing. A detached HEAD has a commit and no branch.
     fn note(&mut self, event: &Recorded) {
         let Envelope { branch, commit, .. } = &event.envelope;
         if !branch.is_empty() {

@@ -7,7 +7,7 @@ use crate::{
 };
 use claude_mem_events::Recorded;
 
-/// The common properties of the events behind one reply.
+/// The common properties of the events that one reply answers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sources {
     /// The time of the last one.
@@ -23,8 +23,8 @@ pub(crate) struct Sources {
     pub(crate) agent_type: Option<String>,
     /// Files written according to tool inputs, each once, in order.
     pub(crate) written: Vec<String>,
-    /// Whether any of them was forgotten. Then no memory is made of the rest either: its text may
-    /// contain forgotten content.
+    /// Whether any of them was forgotten. Then no memory is made from the others either: the reply
+    /// may contain forgotten content.
     pub(crate) is_forgotten: bool,
     root: String,
 }

@@ -7,7 +7,7 @@ use crate::{
     store::sql_values::number,
 };
 
-/// A reply about the events behind a memory.
+/// A reply about the events that a memory was made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alternative {
     /// 0 for the initial distillation; else the number of the reprocessing.

@@ -304,7 +304,7 @@ impl Store {
         Ok(self.named_projects(key)?.0)
     }
 
-    /// The same, and the name that the project has, which the user may have given it.
+    /// The same, and the name of the project, which may be set by the user.
     fn named_projects(&self, key: &str) -> Result<(Vec<i64>, String)> {
         let sql = "select id, iif(id = owner, label, null) from projects
                    where owner = (select owner from projects where key = ?1)";

@@ -27,7 +27,7 @@ pub struct FileQuery<'a> {
 }
 
 impl Store {
-    /// The decisions, rules, notes, weaknesses and traps that have this file among their files,
+    /// The decisions, rules, notes, weaknesses and pitfalls that have this file among their files,
     /// latest first. If there are none, this is one lookup in an index.
     pub fn observations_of_file(&self, query: &FileQuery<'_>) -> Result<Vec<MemoryId>> {
         let file = relative(query.path, query.cwd, query.root);

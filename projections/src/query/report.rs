@@ -1,4 +1,4 @@
-//! The rows behind a report: what happened on this machine in a time range.
+//! The rows of a report: what happened on this machine in a time range.
 
 use crate::{
     Store,
@@ -104,7 +104,7 @@ pub struct ReportRows {
 }
 
 impl Store {
-    /// The rows of a report. Other hosts write their own.
+    /// The rows of a report. Rows of other hosts are left out: they write their own reports.
     pub fn report_rows(&self, filter: &EventFilter) -> Result<ReportRows> {
         let place = "row.at_us, row.session, (select owner from projects where id = row.project)";
         let range = in_range("row");

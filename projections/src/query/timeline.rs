@@ -76,7 +76,7 @@ impl Store {
                 place
             }
             (None, Anchor::Time(at_us)) => PageCursor { at_us: *at_us as i64, rank: 0, id: 0 },
-            (None, _) => unreachable!("an anchor is a memory or a moment"),
+            (None, _) => unreachable!("an anchor is a memory or a time"),
         };
         let mut places = self.around(middle, projects.as_deref(), timeline)?;
         places.sort_unstable();

@@ -40,7 +40,7 @@ enum ReadMode {
     Shared,
     /// A snapshot. The shared memory file is not created, only read if it exists.
     Snapshot,
-    /// The file alone: there is no write-ahead log, and none can be written.
+    /// Only the database file: there is no write-ahead log, and none can be written.
     Immutable,
 }
 
@@ -90,7 +90,8 @@ impl Store {
             return Ok(None);
         }
         let Some(store) = Self::open_with_fallback(path)? else { return Ok(None) };
-        // A search reads rows all over the file, and the next one reads many of the same pages.
+        // A search reads rows from all parts of the file, and the next search reads many of the
+        // same pages.
         store.connection.pragma_update(None, "cache_size", -32_768)?;
         Ok(Some(store))
     }

@@ -2,8 +2,8 @@
 //!
 //! A strict parser would reject a whole reply for one `Vec<String>` in a sentence. Here only the
 //! tags of our own contract are tags, in any case and with any attributes; everything else is text.
-//! An unclosed tag ends where the next one makes sense. A truncated reply keeps everything before
-//! the cut. Every byte is read a bounded number of times, and nothing panics.
+//! An unclosed tag ends at the next tag that can follow it. A truncated reply keeps everything
+//! before the cut. Every byte is read a bounded number of times, and nothing panics.
 //!
 //! If it is ambiguous whether `<title>` is a tag or a mention of one, its position decides: see
 //! `tags`.

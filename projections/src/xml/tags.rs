@@ -1,8 +1,8 @@
 //! Finds the tags of our contract in text that may contain any other `<` and `>`.
 //!
-//! A tag is recognized by its name. `Vec<String>` has none of ours and is text. For names that are
-//! also words in code (`Vec<File>`, `the <title> tag`) each tag records its position and links to
-//! the next relevant tags, so that the parser can decide without searching.
+//! A tag is recognized by its name. `Vec<String>` has none of our names and is text. For names that
+//! are also words in code (`Vec<File>`, `the <title> tag`) each tag records its position and links
+//! to the next relevant tags, so that the parser can decide without searching.
 
 use std::borrow::Cow;
 
@@ -263,7 +263,7 @@ fn closing_end(bytes: &[u8], at: usize) -> Option<usize> {
 ///
 /// A `<` ends the attempt unless it is in a quoted value. Quotes only switch between three states
 /// (none, single, double), so attempts begun at different positions stay in different states: no
-/// byte is read by more than three of them, however hostile the text.
+/// byte is read by more than three of them, for any text.
 fn opening_end(bytes: &[u8], at: usize) -> Option<(usize, bool)> {
     let (mut quote, mut assigned) = (None, false);
     for (here, byte) in bytes.iter().enumerate().skip(at) {

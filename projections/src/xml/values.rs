@@ -29,7 +29,7 @@ pub(super) fn prose(raw: &str, cut: bool) -> Option<String> {
 pub(super) fn item(list: Name, raw: &str) -> Option<String> {
     let text = one_line(&prose(raw, false)?);
     let text = match list {
-        // Concepts are keywords; models like to add an explanation.
+        // Concepts are keywords; models often add an explanation.
         Name::Concepts => text.split_once(": ").map_or(text.as_str(), |(word, _)| word),
         Name::FilesRead | Name::FilesModified => text.trim_matches(['`', '"', '\'']),
         _ => &text,

@@ -258,8 +258,8 @@ fn stop<'a>(payload: &mut Payload<'a>, event: &str) -> Stop<'a> {
         ("SubagentStop", _) => StopScope::Subagent,
         _ => StopScope::Turn,
     };
-    // The transcript lags behind at this moment, so it is read only for older clients, which do not
-    // send the last message.
+    // The transcript is not complete yet, so it is read only for older clients, which do not send
+    // the last message.
     let mut api_error = Cow::Borrowed("");
     let last_messages = match payload.take_text("last_assistant_message") {
         // The message is the client's own text for the user.
@@ -299,7 +299,7 @@ fn respond(response: &Response) -> String {
     let event = match event {
         Some(IncomingKind::Prompt) => "UserPromptSubmit",
         Some(IncomingKind::FileUse) => "PreToolUse",
-        // A tool use that went well adds no context.
+        // A successful tool use adds no context.
         Some(IncomingKind::ToolUse) => "PostToolUseFailure",
         _ => "SessionStart",
     };

@@ -1,7 +1,7 @@
 //! The maximum size of memory in one response to a client.
 
-/// The longest text that a client passes on unchanged. Of a longer one, the model sees a part and a
-/// file name.
+/// The longest text that a client passes on unchanged. The client shortens a longer one to a part
+/// and a file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContextMax {
     /// No limit is known.

@@ -270,8 +270,8 @@ pub fn find(name: &str) -> Option<&'static Client> {
 }
 
 /// Whether a client means a tool of our MCP server by this name. Memory that was just read must not
-/// be recorded as something new. Clients put the server's name before the tool's in their own ways:
-/// `mcp__claude-mem__search`, `mcp__claude_mem__search`, `mcp_claude-mem_search`,
+/// be recorded as something new. Each client joins the server's name and the tool's name in a
+/// different way: `mcp__claude-mem__search`, `mcp__claude_mem__search`, `mcp_claude-mem_search`,
 /// `claude-mem-search`, `claude-mem_search`, `claude-mem__search`, `claude-mem___search`, and for a
 /// plugin `mcp__plugin_mem_claude-mem__search`.
 pub fn is_our_tool(name: &str) -> bool {

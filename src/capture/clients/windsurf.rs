@@ -42,7 +42,7 @@ pub(super) static WINDSURF: Client = Client {
             key: "mcpServers",
             form: ServerForm::Plain(&[]),
         }),
-        after: "Windsurf takes no memory from hooks: its model finds it through the MCP server.",
+        after: "Windsurf accepts no memory from hooks: its model reads it through the MCP server.",
     },
     ..BASE
 };

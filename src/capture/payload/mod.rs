@@ -25,7 +25,7 @@ pub struct Payload<'a> {
 pub(super) struct Malformed {
     /// The error.
     pub(super) error: String,
-    /// The end is missing, so the last word may be half a secret.
+    /// The end is missing, so the last word may be the first half of a secret.
     pub(super) is_truncated: bool,
 }
 
@@ -41,7 +41,7 @@ impl From<&serde_json::Error> for Malformed {
         let what = match error.classify() {
             Category::Eof => "it ends too early",
             Category::Syntax | Category::Io => "it is not JSON",
-            Category::Data => "it is not a JSON object as hooks are sent",
+            Category::Data => "it is not a JSON object that hooks accept",
         };
         let error_at = format!("{what} (line {}, column {})", error.line(), error.column());
         Self { error: error_at, is_truncated: error.is_eof() }
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn an_error_quotes_nothing_of_the_input() {
         for (text, expected) in [
-            ("\"hunter2\"", "it is not a JSON object as hooks are sent (line 1, column 9)"),
+            ("\"hunter2\"", "it is not a JSON object that hooks accept (line 1, column 9)"),
             ("{\"a\":hunter2}", "it is not JSON (line 1, column 6)"),
             ("{\"a\":\"hunter2", "it ends too early (line 1, column 13)"),
         ] {

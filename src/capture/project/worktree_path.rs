@@ -16,7 +16,7 @@ pub(super) fn repository_of(path: &str) -> Option<String> {
         start += part.len() + 1;
     }
     let name = |at: usize| parts.get(at).map_or("", |(_, part)| *part);
-    // The path before the separator in front of a part.
+    // The path up to the separator before a part.
     let before =
         |at: usize| parts.get(at).map_or("", |(start, _)| &path[..start.saturating_sub(1)]);
     let repository = |at: usize| match name(at) {

@@ -107,7 +107,7 @@ impl fmt::Display for Problem {
         match self {
             Self::Empty => f.write_str("nothing on stdin"),
             Self::Unreadable(why) => write!(f, "unreadable input was kept as it is: {why}"),
-            Self::Marker(error) => write!(f, "a private turn cannot be marked as such: {error}"),
+            Self::Marker(error) => write!(f, "cannot mark the turn as private: {error}"),
             Self::Log(error) => write!(f, "not recorded: {error}"),
         }
     }

@@ -84,7 +84,7 @@ const STEPS: [Step; 5] = [
         demo_dir.show(app, "Search finds it by a few words.", &["search", "rounding", "cents"])?;
         demo_dir.show(
             app,
-            "And by what is meant: no word of this question is in the memory.",
+            "Search also finds it by meaning: the memory contains no word of this question.",
             &["search", "how do we keep people from logging in too often", "--limit", "1"],
         )
     },

@@ -41,10 +41,10 @@ pub(super) fn all(app: &App) -> Vec<Finding> {
                 findings.push(finding(client, &file, answer));
             }
             None if manifest.edited.iter().any(|edited| edited.file == file) => {
-                let what = format!("{}: {} has lost our entry", client.title, file.display());
+                let what = format!("{}: {} no longer has our entry", client.title, file.display());
                 let name = client.name;
                 let remedy = format!(
-                    "add it with `claude-mem install --client {name}`, or give it up with \
+                    "add it with `claude-mem install --client {name}`, or remove it for good with \
                      `claude-mem uninstall --client {name}`"
                 );
                 findings.push(Finding::problem(CHECK, what, remedy));

@@ -16,8 +16,8 @@ use claude_mem_memory::resolve::current_project;
 const QUERIES_MAX: usize = 500;
 const MEMORIES_MAX: usize = 20_000;
 
-/// Titles against texts, facts against the rest, commits against sessions, prompts against what was
-/// fetched.
+/// Four kinds of queries: titles find texts, facts find the other texts, commits find sessions,
+/// prompts find what was fetched.
 pub(super) fn sets(store: &Store, app: &App) -> Result<Vec<QuerySet>, Failure> {
     let observations = all(store, Kind::Observation, None)?;
     let here = Some(current_project(app).key);

@@ -1,4 +1,5 @@
-//! The score of a memory: what labelled sessions left behind, and what later ones were given.
+//! The score of a memory: what is remembered of labelled sessions, and what later sessions were
+//! given.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -292,7 +293,7 @@ fn names_only_files(title: &str) -> bool {
     let name_end = rest.find(char::is_whitespace).unwrap_or(rest.len());
     let (name, after) = rest.split_at(name_end);
     let is_last = after.is_empty() || after == "\n";
-    // A comma may stand within the name, as long as something is before it.
+    // The name may contain a comma, if something is before it.
     let has_comma = name.chars().skip(1).any(|c| c == ',');
     !name.is_empty() && (is_last || has_comma || after.starts_with(" and "))
 }

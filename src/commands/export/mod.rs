@@ -61,7 +61,7 @@ impl Export {
         let store = if self.needs_memory() { Some(store::read_whole(app)?) } else { None };
         let wanted = self.query(app, store.as_ref())?;
         let log = store::open_log(app)?;
-        // At a terminal, what is written shows how far it is.
+        // At a terminal, the output itself shows the progress.
         let is_shown = self.output.is_none() && io::stdout().is_terminal();
         let write = |out: &mut dyn Write| match &store {
             Some(store) if self.format == Format::Markdown => {

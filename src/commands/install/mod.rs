@@ -256,7 +256,7 @@ impl Install {
 
 /// Why hooks in a settings file of Claude Code have no effect.
 pub(crate) const NOT_LOADED: &str =
-    "Claude Code does not load it, because it has comments or a comma behind a last element";
+    "Claude Code does not load it, because it has comments or a comma after a last element";
 
 /// Where a client's files are.
 pub(crate) fn place<'a>(app: &'a App, client: &'static Client) -> Place<'a> {
@@ -339,13 +339,13 @@ pub(crate) fn program(path: &str) -> Result<String, Failure> {
             .meaning(format!("hooks are recognized by the name `{NAME}`"))
             .remedy(format!("rename it to `{NAME}` and install again"))),
         Err(text) => Err(Failure::new(format!("the path {} is not Unicode", text.display()))
-            .meaning("Claude Code's settings cannot hold it")
+            .meaning("Claude Code's settings cannot contain it")
             .remedy("move the binary to another folder and install again")),
     }
 }
 
-/// The path that hooks call. What `npx` and the like run is deleted some day, so a copy in our
-/// directory is called.
+/// The path that hooks call. The program that `npx` runs may be deleted later, so hooks call a copy
+/// in our directory.
 fn kept_program(app: &App, found: &str) -> Result<String, Failure> {
     if !is_in_runner_cache(Path::new(found)) {
         return Ok(found.to_owned());
@@ -353,7 +353,7 @@ fn kept_program(app: &App, found: &str) -> Result<String, Failure> {
     let copy = app.paths.data.join("bin").join(format!("{NAME}{EXE_SUFFIX}"));
     let text = copy.into_os_string().into_string().map_err(|path| {
         Failure::new(format!("the path {} is not Unicode", path.display()))
-            .meaning("Claude Code's settings cannot hold it")
+            .meaning("Claude Code's settings cannot contain it")
     })?;
     Ok(path_in_commands(text))
 }

@@ -34,7 +34,7 @@ pub(super) enum Step {
         file: PathBuf,
         is_new: bool,
     },
-    /// A file of the user in the place of ours.
+    /// A file of the user at the path of ours.
     Kept(PathBuf),
     Note(String),
 }
@@ -151,7 +151,7 @@ fn terms(app: &App, provider: &str) -> String {
     let model = model(provider, &app.settings);
     format!(
         "{who} with {model}, {cost}\n  {limits}; `claude-mem costs` shows the spending\n  \
-         it is sent your sessions without secrets and private text; `claude-mem settings set \
+         your sessions are sent to it without secrets and private text; `claude-mem settings set \
          PROVIDER extract` sends nothing"
     )
 }

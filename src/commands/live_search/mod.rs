@@ -142,7 +142,7 @@ impl<'a> LiveSearch<'a> {
             self.lacks_meaning = false;
             return Ok(());
         }
-        // A hit stands for all matches of its turn.
+        // A hit represents all matches of its turn.
         let turns = match found.has_more || found.hits.len() >= found.matched {
             true => String::new(),
             false => format!(" in {}", count(found.hits.len(), "turn")),

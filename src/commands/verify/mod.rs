@@ -72,7 +72,8 @@ impl Verify {
             print_report(app, &report, &quarantined, &memory)?;
             if let Some(found) = &vectors {
                 let memories = count(found.checked, "memory");
-                app.output.line(format_args!("vectors of {memories}: made again and compared"))?;
+                app.output
+                    .line(format_args!("vectors of {memories}: computed again and compared"))?;
             }
             if let Some(remote) = &remote {
                 remote.print_report(app)?;

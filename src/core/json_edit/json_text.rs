@@ -179,7 +179,7 @@ impl Editor {
         elements
     }
 
-    /// Adds an element behind the last one.
+    /// Adds an element after the last one.
     fn append(&mut self, path: &[Step<'_>], name: Option<&String>, value: &Value) {
         let Some(range) = self.find(path) else { return };
         let elements = self.elements(&range);
@@ -275,8 +275,8 @@ impl Editor {
         &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
     }
 
-    /// The end of the line, behind its comments, if there is nothing else in it. Otherwise the
-    /// place itself.
+    /// The end of the line, after its comments, if there is nothing else in it. Otherwise the place
+    /// itself.
     fn end_of_line(&self, from: usize) -> usize {
         let is_in_comment = |at: usize| self.comments.iter().any(|it| it.start < at && at < it.end);
         let mut ends = self.text[from..].match_indices('\n').map(|(at, _)| from + at);

@@ -140,7 +140,7 @@ fn tighten_one(path: &Path) -> io::Result<bool> {
     if !found.is_symlink() && os::is_open_to_others(&found) {
         os::close_to_others(path)?;
         if fs::symlink_metadata(path).is_ok_and(|found| os::is_open_to_others(&found)) {
-            return Err(io::Error::other("this disk does not keep modes"));
+            return Err(io::Error::other("this file system ignores permissions"));
         }
     }
     Ok(found.is_dir())

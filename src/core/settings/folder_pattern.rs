@@ -46,7 +46,7 @@ impl SettingValue for Vec<FolderPattern> {
 }
 
 /// Why a pattern would not match what its author expects. Any character of a name can be written as
-/// `?`, so refusing some of them excludes no folder from the patterns.
+/// `?`, so every folder still has a valid pattern.
 fn fault(pattern: &str) -> Option<String> {
     let is_special = |c: &char| "[]{}\"".contains(*c) || *c == '\\' && !is_separator('\\');
     if let Some(special) = pattern.chars().find(is_special) {

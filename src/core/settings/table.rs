@@ -29,7 +29,7 @@ macro_rules! settings {
                 Setting::<$type>::new($name, $spec, (Group::$group, $label, $description))
                     $(.unit(Unit::$unit))? $(.fails_closed($closed))?;
         )*)*
-        /// In reading order, group by group.
+        /// In the order of the documentation, group by group.
         pub static ALL: &[&dyn AnySetting] = &[$($(&$constant),*),*];
     };
 }
@@ -130,7 +130,7 @@ settings! {
         CONTEXT_FILE_TOKENS_MAX: usize = "CLAUDE_MEM_CONTEXT_FILE_TOKENS_MAX",
             count(300, 0..=4000), unit Tokens,
             "Maximum size with a file",
-            "Maximum size of the decisions, rules, notes and traps that are added before a file \
+            "Maximum size of the decisions, rules, notes and pitfalls that are added before a file \
              is first read or written. 0 adds none.";
         CONTEXT_FAILURE_TOKENS_MAX: usize = "CLAUDE_MEM_CONTEXT_FAILURE_TOKENS_MAX",
             count(300, 0..=4000), unit Tokens,

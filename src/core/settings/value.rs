@@ -227,7 +227,7 @@ macro_rules! choices {
             $(#[doc = $description] $variant,)*
         }
         impl $type {
-            /// Every choice, in reading order.
+            /// Every choice, in the order of the documentation.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
             const CHOICES: &[Choice] = &[$(Choice { name: $name, description: $description }),*];
             /// Its name in settings, events and the command line.

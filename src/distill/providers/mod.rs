@@ -67,7 +67,7 @@ pub struct Request {
 /// About four bytes per token of English and code.
 const TOKEN_BYTES: u64 = 4;
 
-/// Hardly any text has shorter tokens.
+/// Almost no text has shorter tokens.
 const TOKEN_BYTES_MIN: u64 = 2;
 
 /// Tokens of a typical response.

@@ -47,7 +47,7 @@ pub struct Circuit {
     failures: u32,
     invalid: u32,
     not_before: Millis,
-    /// The failure behind `not_before`.
+    /// The failure that set `not_before`.
     failure: Option<(FailureClass, String)>,
     /// Time at which a request was admitted to probe the provider.
     probed_at: Option<Millis>,

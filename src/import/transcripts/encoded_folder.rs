@@ -1,5 +1,5 @@
-//! Finds the folder behind an encoded directory name, in which every character except letters and
-//! digits was replaced by a hyphen. The name alone does not show which hyphen was a separator; the
+//! Finds the folder for an encoded directory name, in which every character except letters and
+//! digits was replaced by a hyphen. The name does not show which hyphens were separators, but the
 //! existing folders usually do.
 
 use std::{

@@ -13,7 +13,7 @@ use claude_mem_capture::transcript_rows::Row;
 
 /// The session id and folder must be in the first bytes of a file.
 pub(super) const BEGIN_BYTES_MAX: u64 = 4 << 20;
-/// Projects, sessions, subagents: three levels, and one in reserve.
+/// Projects, sessions and subagents are three levels; one more is allowed.
 const DEPTH_MAX: usize = 4;
 
 /// The record of one session.

@@ -285,7 +285,7 @@ fn read_rows(
         match Row::read(&text) {
             Some(row) => each(Ok(&row)).map_err(Problem::Ours)?,
             None if is_ended => {
-                each(Err("lines that are no JSON object")).map_err(Problem::Ours)?;
+                each(Err("lines that are not JSON objects")).map_err(Problem::Ours)?;
             }
             // The client is still writing it.
             None => {}

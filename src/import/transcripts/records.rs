@@ -232,7 +232,7 @@ impl PastSession for Records<'_> {
             let mut next_us = file_time_us(&part.place).saturating_sub(UNDATED_US);
             let mut row = |line: &[u8], on: &mut OnItem<'_>| {
                 let Ok(timed) = serde_json::from_slice::<Timed>(line) else {
-                    return on(SessionItem::Refused("lines that are no JSON object"));
+                    return on(SessionItem::Refused("lines that are not JSON objects"));
                 };
                 next_us += 1;
                 let of_file = is_undated.then_some(next_us);

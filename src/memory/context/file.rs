@@ -1,4 +1,4 @@
-//! Memories that are added before a file is read or written: decisions, rules, notes and traps.
+//! Memories that are added before a file is read or written: decisions, rules, notes and pitfalls.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ pub struct FileOfProject<'a> {
 
 /// The memories about a file; `None` if there are none.
 ///
-/// A file always has the same memories, so a session receives them once and no others later.
+/// The memories of a file do not change during a session, so a session receives them once.
 pub fn for_file(
     store: &Store,
     settings: &Settings,

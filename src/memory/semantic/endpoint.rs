@@ -201,7 +201,7 @@ fn read(body: &[u8], count: usize) -> Result<Vec<Vec<f32>>, String> {
     for vector in &mut vectors {
         let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
         if !length.is_normal() {
-            return Err("a vector without a direction".into());
+            return Err("a vector of length zero".into());
         }
         for value in vector {
             *value /= length;

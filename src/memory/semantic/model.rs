@@ -23,7 +23,7 @@ use super::endpoint::EmbeddingEndpoint;
 /// The weight of words with an endpoint, the same as with the built-in model.
 const ENDPOINT_WORDS_WEIGHT: f32 = 0.2;
 
-/// The model that computes vectors. Lives as long as the process.
+/// The model that computes vectors. It is never freed.
 #[derive(Debug)]
 pub enum EmbeddingModel {
     /// The built-in model, or a file.

@@ -159,7 +159,7 @@ struct Embedded<'a> {
 /// The cosine of two unrelated notes with the built-in model. Limits and weights were measured with
 /// it.
 const UNRELATED: f64 = 0.77;
-/// Vectors more alike than this carry no information.
+/// If vectors are more similar than this, their distances carry no information.
 const UNRELATED_MAX: f64 = 0.95;
 
 impl<'a> Embedded<'a> {

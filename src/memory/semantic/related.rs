@@ -28,7 +28,7 @@ pub struct RelatedMemory {
     pub id: String,
     /// `observation`, `summary`.
     pub kind: &'static str,
-    /// The title behind its marks, or the summarized request.
+    /// The title after its marks, or the summarized request.
     pub title: String,
     /// Similarity: 1 for the same text, about 0 for unrelated texts.
     pub similarity: f32,
@@ -77,7 +77,8 @@ pub fn related(
                 id: other.to_string(),
                 kind: other.kind.name(),
                 title: store.marks(other)?.before(&title(row.body)),
-                // Two digits, so that the output stays the same if the model is packed differently.
+                // Rounded to two digits, so that the output does not depend on how the model is
+                // packed.
                 similarity: (similarity * 100.0).round() / 100.0,
             });
         }

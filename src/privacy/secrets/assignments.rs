@@ -423,7 +423,7 @@ fn changed_value(rest: &[u8], mark: usize) -> usize {
     }
 }
 
-/// The length of the mark that ends bold text, and the blanks behind it: `**Password:** …`.
+/// The length of the mark that ends bold text, and the blanks after it: `**Password:** …`.
 fn bold(rest: &[u8]) -> usize {
     match rest {
         [b'*', b'*', behind @ ..] => 2 + count_blanks(behind),

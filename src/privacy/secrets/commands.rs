@@ -127,8 +127,8 @@ pub(super) fn option(text: &[u8], at: usize) -> Option<Found> {
     }
 }
 
-/// The length of what separates two items of a list, as in `["redis-cli", "-a", "…"]`, without the
-/// quotation mark of the second one.
+/// The length of the separator between two items of a list, as in `["redis-cli", "-a", "…"]`,
+/// without the quotation mark of the second one.
 fn between_items(rest: &[u8]) -> usize {
     let slashes = run(&rest[..rest.len().min(8)], |byte| byte == b'\\');
     let Some([quote @ (b'"' | b'\''), b',', behind @ ..]) = rest.get(slashes..) else { return 0 };
@@ -137,7 +137,7 @@ fn between_items(rest: &[u8]) -> usize {
     if is_item { slashes + 2 + blanks } else { 0 }
 }
 
-/// The letter of the option whose trigger is at `at`, and the offset behind it.
+/// The letter of the option whose trigger is at `at`, and the offset after it.
 fn letter_at(text: &[u8], at: usize) -> Option<(u8, usize)> {
     /// Options without a value, which may precede one with a value in the same word.
     const PLAIN: &[u8] = b"sSfkLviIgNO#46";
@@ -287,7 +287,7 @@ pub(super) fn last_argument(text: &[u8], at: usize) -> Option<Found> {
     plausible.then_some(Found { start, end: start + value.len(), rule: Kind::Password.rule() })
 }
 
-/// The password that is typed at the prompt of redis-cli, perhaps behind a user: `6379> AUTH …`.
+/// The password that is typed at the prompt of redis-cli, perhaps after a user: `6379> AUTH …`.
 pub(super) fn redis_auth(text: &[u8], at: usize) -> Option<Found> {
     let start = at + "> auth ".len();
     let rest = &text[start..text.len().min(start + VALUE_BYTES_MAX)];

@@ -7,8 +7,8 @@ use super::{
     values::looks_made,
 };
 
-/// How much is classified in total, and of each cookie. If that decides, the rest is redacted, too,
-/// so a text of harmless cookies takes linear time.
+/// The bytes that are classified, in total and of each cookie. If they look like a secret, the rest
+/// is redacted, too. So a text of harmless cookies takes linear time.
 const JUDGED_BYTES_MAX: usize = 512;
 const COOKIE_BYTES_MAX: usize = 128;
 

@@ -97,7 +97,7 @@ impl Plain {
         part.source as usize + (at - part.plain as usize)
     }
 
-    /// The original offset behind the byte before `end`, without the escapes that follow it.
+    /// The original offset after the byte before `end`, without the escapes that follow it.
     fn source_end(&self, end: usize) -> usize {
         let last = end.saturating_sub(1);
         let part = self.part_of(last);

@@ -13,8 +13,8 @@ use crate::work;
 /// How far the kind of the object may be from its data.
 const AROUND_BYTES_MAX: usize = 512;
 
-/// The lines below `data:`, `"data": {` or `stringData:`, if the object is a secret. `kubectl` prints the kind
-/// behind the data.
+/// The lines below `data:`, `"data": {` or `stringData:`, if the object is a secret. `kubectl`
+/// prints the kind after the data.
 pub(super) fn kubernetes_secret(text: &[u8], at: usize) -> Option<Found> {
     const NAME_BYTES_MAX: usize = 16;
     if !starts_word(text, at) {

@@ -42,7 +42,7 @@ pub(super) struct Found {
 pub(super) fn next(text: &[u8], from: usize) -> Option<Found> {
     let mut first: Option<Found> = None;
     let mut at = from;
-    // A secret may start behind its trigger, and another one in between.
+    // A secret may start after its trigger, and another secret may start before it.
     let before = |first: Option<Found>| first.map_or(text, |found| &text[..found.start]);
     while let Some(trigger) = next_trigger(before(first), at)
         && !work::is_over()
@@ -124,15 +124,15 @@ fn find_trigger(text: &[u8], from: usize) -> Option<usize> {
     windows.position(|window| INDEX.holds[slot_of(window)] != 0).map(|offset| at + offset)
 }
 
-/// A table of 16 KB. Half of it doubles the number of false matches.
+/// A table of 16 KB. With half the size, there are twice as many false matches.
 const SLOT_BITS: u32 = 14;
-/// The number of lists.
+/// The number of lists, as a power of two.
 const HEAD_BITS: u32 = 9;
-/// No entry. Entries count from one.
+/// No entry: entries are numbered from 1.
 const NONE: u16 = 0;
 
-/// The slot of the three low bytes; the multiplication drops the fourth. It ignores case; rules
-/// that need the case check again.
+/// The slot of the three low bytes; the multiplication drops the fourth. It ignores case. Rules
+/// that need the case check it again.
 const fn slot(window: u32) -> usize {
     let folded = window | 0x2020_2020;
     (folded.wrapping_mul(0xd57b_1b00) >> (32 - SLOT_BITS)) as usize

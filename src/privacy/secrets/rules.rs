@@ -121,7 +121,7 @@ pub(super) fn starts_word(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// `xxxxxxxx`, a stand-in for a token in documentation.
+/// `xxxxxxxx`, a placeholder for a token in documentation.
 pub(super) fn is_filler(body: &[u8]) -> bool {
     body.iter().all(|byte| matches!(byte, b'x' | b'X' | b'*' | b'.' | b'_' | b'-' | b':' | b'0'))
 }

@@ -17,8 +17,8 @@ use crate::byte_search::{memchr, memchr2};
 /// How much of a URL is searched for a password.
 const URL_BYTES_MAX: usize = 256;
 
-/// `sk-` and at least twenty bytes. CSS class names start like that, too, hence the digit, and
-/// either no dash for a while or a capital letter.
+/// `sk-` and at least twenty bytes. CSS class names start like that, too. So a digit is required,
+/// and either a long part without a dash or a capital letter.
 pub(super) fn secret_key(text: &[u8], at: usize) -> Option<Found> {
     let body = at + 3;
     let first = text.get(body..body + 20)?;
@@ -59,7 +59,7 @@ pub(super) fn jwt(text: &[u8], at: usize) -> Option<Found> {
 }
 
 /// A PEM block, from its first dash to its last. If it is truncated, to the end of what looks like
-/// a key. A mention of the first line alone does not count.
+/// a key. The first line without a key does not count.
 pub(super) fn private_key(text: &[u8], at: usize) -> Option<Found> {
     const LABEL_BYTES_MAX: usize = 48;
     const BEGIN: &[u8] = b"-----BEGIN ";

@@ -1,4 +1,4 @@
-//! Values of names of secrets without an operator in between: `--password …`, `ENV TOKEN …`,
+//! Values that follow the name of a secret without an operator: `--password …`, `ENV TOKEN …`,
 //! `password is …`, and the member `value` next to the name.
 
 use std::iter::successors;
@@ -18,7 +18,7 @@ pub(super) struct AfterName<'a> {
     pub(super) text: &'a [u8],
     pub(super) name: usize,
     pub(super) end: usize,
-    /// The offset behind the name's quotation mark.
+    /// The offset after the name's quotation mark.
     pub(super) at: usize,
     pub(super) blanks: usize,
 }
@@ -53,7 +53,7 @@ impl AfterName<'_> {
         Some(place)
     }
 
-    /// The start of the next member's name, behind blanks and punctuation.
+    /// The start of the next member's name, after blanks and punctuation.
     fn next_member(&self, at: usize) -> Option<usize> {
         const BETWEEN_BYTES_MAX: usize = 64;
         let rest = &self.text[at..self.text.len().min(at + BETWEEN_BYTES_MAX)];

@@ -174,7 +174,7 @@ pub(super) fn secret_in(
     Some(Found { start, end, rule: kind.rule() })
 }
 
-/// `${SECRET}`, `<your-key>`, `xxxx`, `changeme`: stand-ins for a secret.
+/// `${SECRET}`, `<your-key>`, `xxxx`, `changeme`: placeholders for a secret.
 pub(super) fn is_placeholder(value: &[u8]) -> bool {
     let bare = value.trim_ascii();
     let is_word =
@@ -325,7 +325,7 @@ fn is_made_secret(written: AssignmentSyntax, value: &[u8]) -> bool {
         AssignmentSyntax::Listed | AssignmentSyntax::Spoken => {
             long && has_digit(value) && looks_random(value)
         }
-        // Not the time in a list of names of secrets.
+        // Excludes the time in a list of names of secrets.
         AssignmentSyntax::Bare => {
             long && has_digit(value) && looks_random(value) && !value.contains(&b':')
         }

@@ -4,8 +4,8 @@
 
 use claude_mem_privacy::{Policy, redact_json, redact_text, work::Scope};
 
-/// Starts of rules, tags and brackets, and texts that might keep them reading: each is repeated
-/// over and over.
+/// Starts of rules, tags and brackets, and texts that could make them read far: each is repeated
+/// many times.
 const FRAGMENTS: &str = include_str!("../../../tests/fixtures/fragments.json");
 const FRAGMENTS_MIN: usize = 118;
 /// A text that is kept whole, and one that is longer than the longest field.

@@ -74,7 +74,7 @@ struct LegacyQueued {
     /// Why it was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
-    /// Pending events of the session, without this one.
+    /// Number of other pending events of the session.
     queue_length: u32,
 }
 

@@ -48,7 +48,7 @@ struct Provenance {
     /// Position of that event in the log.
     seq: String,
     created_at: String,
-    /// Whether others have taken its place.
+    /// Whether other memories replaced it.
     is_superseded: bool,
     /// How it is marked.
     #[serde(flatten)]

@@ -3,7 +3,7 @@
 //! A cookie would go to every port of 127.0.0.1, also to the server of another user. So the page
 //! keeps its key in storage that belongs to one origin, port included, and sends it as a header.
 //! The link carries its secret in the fragment: no request contains it, so a preview of the link
-//! neither learns it nor uses it up.
+//! cannot read it or use it up.
 //!
 //! Keys end with the worker. A browser that used a link gets a new one from the next worker by its
 //! signature (`known_browsers.rs`).

@@ -26,7 +26,7 @@ const PARAMETERS: &[Parameter] = &[
     optional("text", ParameterType::Text, "edit: the new text"),
     optional("type", ParameterType::Text, "edit: the new type, such as decision"),
     optional("because", ParameterType::Text, "wrong: why, in one sentence"),
-    optional("by", ParameterType::Ids, "supersede: ID of the observation that holds now: [14]"),
+    optional("by", ParameterType::Ids, "supersede: ID of the observation that replaces it: [14]"),
 ];
 
 pub(super) static TOOL: Tool = Tool {
@@ -68,6 +68,6 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
 
 fn superseding(arguments: &Arguments) -> Result<MemoryId, Failure> {
     arguments.ids("by").first().copied().ok_or_else(|| {
-        Failure::usage("`by` is missing").remedy("pass the ID of the observation that holds now")
+        Failure::usage("`by` is missing").remedy("pass the ID of the observation that replaces it")
     })
 }

@@ -1,8 +1,8 @@
 //! Group commit: many requests, one write, one flush.
 //!
 //! Requests that arrive during a flush form the next batch. Programs that send one event after the
-//! other would form two groups that wait for each other. So the next batch waits a moment, short
-//! compared with a flush, for those that just got a response.
+//! other would form two groups that wait for each other. So the next batch waits for programs that
+//! just got a response, for a time that is short compared with a flush.
 
 use std::{
     path::Path,

@@ -1,9 +1,9 @@
 //! The embedding thread: computes missing vectors, after all other work.
 //!
-//! The lowest priority is not enough: where the kernel first divides processors between sessions or
-//! control groups, this thread is alone in the worker's group and would get as much time as a whole
-//! build in another one. So it measures how long it waited for a processor, and pauses while others
-//! need it.
+//! The lowest priority is not enough. Some kernels first divide processors between sessions or
+//! control groups. Then this thread is alone in the worker's group, and would get as much time as a
+//! whole build in another group. So it measures how long it waited for a processor, and pauses
+//! while others need it.
 //!
 //! A run starts when events were indexed. A run that finds nothing missing is short. Each text
 //! takes some hundredths of a second of one core, and the thread waits while a search runs.

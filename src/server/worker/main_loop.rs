@@ -77,7 +77,7 @@ struct LogState {
 enum WakeReason {
     /// Another process appended an event.
     Growth,
-    /// A thread of ours, or a timeout.
+    /// A thread of the worker woke it, or the wait timed out.
     Nothing,
 }
 
@@ -286,7 +286,7 @@ impl MainLoop {
     }
 
     fn note_growth(&mut self, reason: WakeReason) {
-        // Without a wake-up it may have happened a second ago.
+        // Without a wake-up, the event may have been appended a second ago.
         let delay = if reason == WakeReason::Growth { UNSYNCED_MAX } else { Duration::ZERO };
         self.sync_at.get_or_insert(Instant::now() + delay);
     }
@@ -313,7 +313,7 @@ impl MainLoop {
         self.drain()
     }
 
-    /// Reads all wake-ups at once. Our own carry no version.
+    /// Reads all wake-ups at once. Wake-ups of the worker itself carry no version.
     fn drain(&self) -> WakeReason {
         let mut reason = WakeReason::Nothing;
         let mut version = [0; 64];

@@ -157,7 +157,7 @@ fn decrypt(
 }
 
 /// The part of a name that is covered by the checksum. It excludes the host, so that a manifest
-/// copied from another log is reported as such.
+/// copied from another log is detected and reported.
 fn bound_name(name: &str) -> &str {
     name.strip_prefix("hosts/").and_then(|rest| rest.split_once('/')).map_or(name, |(_, rest)| rest)
 }

@@ -64,7 +64,7 @@ pub struct Shipped {
     pub is_refilled: bool,
 }
 
-/// What [`Shipped::is_refilled`] means, for the user.
+/// The message for [`Shipped::is_refilled`].
 pub const REFILLED: &str = "\
     the backup location was empty although this machine had uploaded to it; the whole log was \
     uploaded again";
@@ -268,7 +268,8 @@ impl Shipper {
             newest => newest,
         };
         self.head = match newest {
-            // An emptied remote is filled again: the log is here, and a backup is wanted.
+            // An emptied remote is filled again: the log is complete here, and the user configured
+            // a backup.
             Ok(None) => {
                 shipped.is_refilled = number_known > 0;
                 None

@@ -204,7 +204,7 @@ fn compact(dir: &Path) -> Outcome<()> {
         };
         let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
         for thread in threads {
-            thread.join().map_err(|_| "a thread gave up")??;
+            thread.join().map_err(|_| "a thread panicked")??;
         }
         Ok(())
     })

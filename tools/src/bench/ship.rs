@@ -180,12 +180,12 @@ fn restore(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
         contestants.push(Contestant::new(
             format!("`restore` from a directory, {name}"),
             move || {
-                let into = target.to_str().ok_or("a path that is no text")?;
+                let into = target.to_str().ok_or("a path that is not UTF-8")?;
                 let mut command = machine.command(&["restore", "--log-only", "--into", into])?;
                 command.stdout(Stdio::null()).stderr(Stdio::null());
                 let taken = time(|| ran(&mut command))?.0;
                 if log_bytes(&target.join("log"))? != log_bytes(log)? {
-                    return Err("something else came back".into());
+                    return Err("the restored log differs".into());
                 }
                 fs::remove_dir_all(target)?;
                 Ok(taken)

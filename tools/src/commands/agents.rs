@@ -45,7 +45,7 @@ const RECORDED: [(&str, &[&str]); 7] = [
     ("\"last_assistant_message\":\"We keep the total in cents", &[]),
 ];
 
-/// The agent that takes no memory at all.
+/// The agent that accepts no memory.
 const NOT_GIVEN: &str = "cline";
 
 impl Agents {

@@ -33,19 +33,19 @@ const SCRIPT_HELP: &str = r#"Script:
    "otherwise": A}
 
   A request gets the answer of the first rule whose conditions all hold (model and text: contained
-  in the name and in the last user message), else of the next step, else the last resort, else
+  in the name and in the last user message), else of the next step, else `otherwise`, else
   status 400. Each part may be left out. An answer is one of
-    {"text": "Done."}                                            what the model says
-    {"text": "…", "tools": [{"name": "Bash", "input": {…}}]}     tools it calls
+    {"text": "Done."}                                            the text of the response
+    {"text": "…", "tools": [{"name": "Bash", "input": {…}}]}     the tools that the model calls
     {"error": {"status": 429, "type": "rate_limit_error", "message": "…", "retry_after": 3}}
-    {"hang": true}                                               nothing, ever
+    {"hang": true}                                               no response
     {"malformed": true}                                          status 200, not JSON
   and may have
-    "cut": true                       half-way the connection breaks,
-    "short": true                     or the response ends as if that were all,
-    "stall": true                     or nothing more comes
+    "cut": true                       the connection closes half-way,
+    "short": true                     or the response ends half-way, as if it were complete,
+    "stall": true                     or nothing is sent after the first half
     "stop_reason": "max_tokens"       instead of end_turn or tool_use
-    "slow_ms": 50                     before each event
+    "slow_ms": 50                     the delay before each event
     "usage": {"input": 10, "output": 5, "cache_creation": 0, "cache_read": 0}"#;
 
 impl ModelServer {

@@ -64,9 +64,12 @@ fn line(seq: Seq, met: FrameOrGap<'_>) -> Line {
             };
             Line { what: "gap", bytes: len, preview: reason.describe().into(), ..known }
         }
-        FrameOrGap::Unfinished(len) => {
-            Line { what: "unfinished", bytes: len, preview: "not whole, or not yet".into(), ..at }
-        }
+        FrameOrGap::Unfinished(len) => Line {
+            what: "unfinished",
+            bytes: len,
+            preview: "incomplete, or still being written".into(),
+            ..at
+        },
     }
 }
 

@@ -2,7 +2,7 @@
 //! success, and run other processes between any two calls.
 //!
 //! After a power loss the simulated platter has any state the rules allow, not only those that a
-//! kind file system would leave (the model of ALICE):
+//! well-behaved file system would leave (the model of ALICE):
 //! - each 512-byte sector of a file has any of the contents it had since the file was last synced;
 //! - the length is any that the file had since then, and what was never written below it reads as
 //!   zeros;

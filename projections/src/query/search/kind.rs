@@ -146,7 +146,7 @@ pub struct InvalidMemoryId(pub String);
 
 impl fmt::Display for InvalidMemoryId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "`{}` names no memory: they are called like `12`, `S3` or `P9`", self.0)
+        write!(out, "`{}` is not the ID of a memory, such as `12`, `S3` or `P9`", self.0)
     }
 }
 

@@ -85,7 +85,7 @@ impl Fusion {
         cosine - self.usual
     }
 
-    /// Makes the score one of words and meaning.
+    /// Combines the score of the words with the nearness by meaning.
     pub(super) fn apply(&self, score: &mut Score, cosine: f64) {
         score.coverage = Some(self.coverage);
         score.total =

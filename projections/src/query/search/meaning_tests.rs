@@ -30,7 +30,7 @@ impl Meaning for Cosines {
         self.0.get(memory.id as usize - 1).copied().flatten()
     }
 
-    /// Memories with the same cosine are the same.
+    /// Memories with the same cosine count as equal.
     fn similarity(&self, left: MemoryId, right: MemoryId) -> Result<Option<f64>> {
         let (left, right) = (self.cosine(left)?, self.cosine(right)?);
         Ok(left.zip(right).map(|(left, right)| f64::from(u8::from(left.total_cmp(&right).is_eq()))))

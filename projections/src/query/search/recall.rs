@@ -78,7 +78,7 @@ pub struct FailureRecall<'a> {
     pub limit: usize,
 }
 
-/// The expression for memories about traps, and about problems with their solution.
+/// The expression for memories about pitfalls, and about problems with their solution.
 const LESSONS: &str = "concepts : (\"gotcha\" OR \"problem solution\")";
 
 impl Store {
@@ -245,8 +245,8 @@ impl Store {
 }
 
 impl Store {
-    /// The first rows that pass the filter, at most `rows_max`. Looking up every candidate while
-    /// gathering would take longer than all the rest.
+    /// The first rows that pass the filter, at most `rows_max`. A lookup of every candidate would
+    /// take longer than all other steps.
     fn passing(&self, filter: &Filter, ids: Vec<i64>, rows_max: usize) -> Result<Vec<i64>> {
         let sql = format!("select 1 from observations row where row.id = ?{}", filter.sql());
         let mut statement = self.connection.prepare_cached(&sql)?;

@@ -1,8 +1,8 @@
 //! Compares two memories: of memories with the same meaning, a session receives one.
 //!
-//! Files, names, numbers, negations and limits distinguish memories, however similar the rest is.
-//! Without vectors the words must be the same in the same order, apart from their endings and from
-//! filler words. With vectors, one of them can have more detail.
+//! Memories with different files, names, numbers, negations or limits are never merged, even if
+//! everything else is similar. Without vectors the words must be the same in the same order, apart
+//! from their endings and from filler words. With vectors, one of them can have more detail.
 
 use super::tokens;
 use crate::fts_terms::is_unspaced;

@@ -11,7 +11,7 @@ use crate::error::Result;
 use rusqlite::OptionalExtension;
 use std::{cmp::Reverse, collections::HashMap};
 
-/// Longer queries are sentences: a word that is not in them does not matter.
+/// Longer queries are sentences, in which an unknown word does not matter.
 const TERMS_MAX: usize = 6;
 /// Shorter words have too many neighbours.
 const CHARS_MIN: usize = 4;

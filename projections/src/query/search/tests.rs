@@ -333,7 +333,8 @@ fn a_very_common_prefix_finds_the_newest_rows_and_selects_nothing_next_to_other_
         })
         .collect();
     let store = notes(&texts.iter().map(String::as_str).collect::<Vec<_>>());
-    // Rows in the index alone make it large enough, without the time to fold them.
+    // Rows are added to the index only. That makes it large enough, and folding them would take too
+    // long.
     let filler = format!(
         "with recursive numbers (id) as (select 1000 union all select id + 1 from numbers
          limit {INDEX_ROWS_MIN})

@@ -97,7 +97,7 @@ pub fn copy_owner(from: &Metadata, to: &File) {
 
 /// Advice for a directory that cannot be written.
 pub fn how_to_own(dir: &Path) -> String {
-    format!("own it: `sudo chown -R \"$USER\" '{}'`", dir.display())
+    format!("change its owner: `sudo chown -R \"$USER\" '{}'`", dir.display())
 }
 
 /// Free disk space available to this user.

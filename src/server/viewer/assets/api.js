@@ -14,7 +14,7 @@ function recall() {
   }
 }
 
-/** Takes over the key that another tab got. */
+/** Uses the key that another tab got. */
 export function onKey(run) {
   addEventListener("storage", (event) => {
     if (event.key !== KEY || !event.newValue || event.newValue === key) return;
@@ -24,7 +24,7 @@ export function onKey(run) {
 }
 
 /**
- * Exchanges the secret of a link, which is in the fragment, for a key. Gives the path behind the secret, which is
+ * Exchanges the secret of a link, which is in the fragment, for a key. Returns the path after the secret, which is
  * the page to open; nothing if the link does not work and this browser had no access before.
  */
 export async function enter() {
@@ -37,7 +37,7 @@ export async function enter() {
 
 const hasAccess = () => get("/api/processing").then(() => true, () => false);
 
-/** Requests a key. Gives whether there is one. */
+/** Requests a key. Returns whether there is one. */
 async function logIn(headers) {
   const answer = await fetch("/api/viewer/session", { method: "POST", headers, credentials: "omit" }).catch(() => {});
   if (!answer?.ok) return false;
@@ -83,7 +83,7 @@ function inside(path) {
   }
 }
 
-/** What went wrong, in words for a person. */
+/** An error of a request, with a message for the user. */
 class Refused extends Error {
   constructor(status, body) {
     super(body.message || `The worker responded with ${status}`);
@@ -102,7 +102,7 @@ const gone = {
   remedy: "Start it again with `claude-mem viewer`",
 };
 
-/** Fails as a request to a worker that is gone does. */
+/** Throws the error of a request to a worker that cannot be reached. */
 export function unreachable() {
   throw new Refused(0, gone);
 }

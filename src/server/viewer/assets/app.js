@@ -12,7 +12,7 @@ const at = (id) => document.getElementById(id);
 const query = at("query");
 const state = { isOpen: undefined, isLocked: false, isProcessing: false, queueDepth: 0, parked: 0, problem: null };
 
-/** Typing searches, in the feed, wherever one is. The first letter is a step in the history, the others are not. */
+/** Typing on any page searches in the feed. Only the first letter adds a step to the history. */
 const look = calm(60, () => {
   const words = query.value.trim();
   const isThere = location.pathname === "/";
@@ -89,7 +89,7 @@ function showState() {
   showProblem();
 }
 
-/** Why nothing is distilled, and the command that helps. Drawn once for each reason. */
+/** Shows why nothing is distilled, and the command that helps. Rendered once for each reason. */
 function showProblem() {
   const problem = state.isOpen && !state.isLocked ? state.problem : null;
   const text = problem ? [problem.message, problem.meaning, problem.remedy].join("\n") : "";
@@ -170,7 +170,7 @@ async function listen() {
   showState();
 }
 
-// Another tab got a new key: this one continues where it is.
+// Another tab got a new key: this tab uses it and stays on its page.
 onKey(async () => {
   if (!state.isLocked) return;
   await ask();
@@ -187,5 +187,5 @@ if (location.pathname === "/open") {
 sidebar.refresh().catch(() => {});
 await listen();
 start();
-// Loaded while nothing else is going on: a key then opens them at once.
+// Loaded when the browser is idle, so that a key press opens them at once.
 (globalThis.requestIdleCallback ?? setTimeout)(() => Promise.all([import("./palette.js"), import("./write.js")]).catch(() => {}));

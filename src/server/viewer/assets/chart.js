@@ -1,5 +1,5 @@
 // Charts, drawn by hand: columns by day, and bars by name. Each can be read with the pointer, with the arrow keys,
-// and as a table by those who do not see it.
+// and as a table with a screen reader.
 import { fill, h, s } from "./dom.js";
 import { go } from "./router.js";
 
@@ -7,13 +7,13 @@ const HEIGHT = 132;
 const FOOT = 18;
 const dayShort = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 
-/** A day as the worker names it, read as that day everywhere. */
+/** The date of a day from the worker, independent of the time zone. */
 const shown = (day) => dayShort.format(Date.parse(`${day}T00:00:00Z`));
 
 /**
- * Columns by day, one on the other. `series` are `{ name, key, style }`, the lowest first; `format` writes a
- * number; `isLine` draws the first of them as a line with the area below it; `link` is the address of a day, which a
- * click or Enter opens.
+ * Stacked columns by day. `series` are `{ name, key, style }`, the lowest first; `format` writes a number; `isLine`
+ * draws the first of them as a line with the area below it; `link` returns the address of a day, which a click or
+ * Enter opens.
  */
 export function columns({ title, days, series, format, isLine = false, note, link }) {
   const total = (day) => series.reduce((sum, { key }) => sum + (day[key] ?? 0), 0);
@@ -168,7 +168,7 @@ function table(title, days, series, format) {
   const names = series.map(({ name }) => h("th", { scope: "col" }, name));
   const cells = (day) => series.map(({ key }) => h("td", null, format(day[key] ?? 0)));
   const rows = used.map((day) => h("tr", null, h("th", { scope: "row" }, day.day), cells(day)));
-  // In a box of its own, because a table is as high as its rows, whatever height is set.
+  // In a separate box, because a table is as high as its rows, even if another height is set.
   return h(
     "div",
     { class: "hidden" },
@@ -184,11 +184,11 @@ function table(title, days, series, format) {
 
 /**
  * A square for each day, a column for each week that begins on Monday, darker with its `value`. The columns below it
- * have the same in numbers, for those who do not see it.
+ * have the same numbers, for screen readers.
  */
 export function calendar({ title, days, value, text, link }) {
   const top = Math.max(...days.map(value), 1);
-  // By the root, because few days are much busier than all others.
+  // On a square-root scale, because few days are much busier than all others.
   const level = (day) => Math.ceil(Math.sqrt(value(day) / top) * 4);
   const weekday = (day) => (new Date(`${day}T00:00:00Z`).getUTCDay() + 6) % 7;
   const before = weekday(days[0].day);
@@ -228,8 +228,8 @@ export function calendar({ title, days, value, text, link }) {
 }
 
 /**
- * Bars by name, the longest first. `link` makes an address of a name, and `text` what is shown of it. A row with
- * `isRest` stands for all others, and has no address.
+ * Bars by name, the longest first. `link` returns the address for a name, and `text` its label. A row with
+ * `isRest` is the sum of all others, and has no address.
  */
 export function bars({ title, rows, format, link, text = String }) {
   const top = Math.max(...rows.map(({ value }) => value)) || 1;

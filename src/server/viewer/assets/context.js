@@ -1,4 +1,4 @@
-// The context of a new session, word for word, and its share of the budget.
+// The exact context of a new session, and its share of the budget.
 import { get } from "./api.js";
 import { calm, fill, h } from "./dom.js";
 import { bytes, count, many } from "./format.js";
@@ -94,7 +94,7 @@ function meter(preview, slide) {
   ];
 }
 
-/** Headings stand out, and ids lead to what they name. */
+/** Highlights headings, and links ids to their memories. */
 function lines(text) {
   return text.split("\n").map((line) => {
     const name = /^(?:- )?#?((?<=#)\d+|S\d+) /.exec(line);

@@ -1,4 +1,4 @@
-// Decisions and rules: what holds, the newest first.
+// Decisions and rules that are valid now, the newest first.
 import { get } from "./api.js";
 import { calm, fill, h } from "./dom.js";
 import { empty, withQuery } from "./router.js";

@@ -35,7 +35,7 @@ export default async function detail(main, { wanted: name }) {
     main.querySelector(".crumbs")?.append(h("span", { class: "neighbours" }, links));
     for (const link of links) keys[link.dataset.key] = () => go(link.getAttribute("href"));
   }, () => {});
-  // Without vectors there is nothing to show, and nothing to complain about.
+  // Without vectors there is nothing to show. That is not an error.
   get(`/api/memory/${name}/related`).then((found) => fill(others, related(found)), () => {});
   if (kind !== "prompt") {
     const place = h("section", { class: "provenance", "aria-label": "Where it comes from" }, waiting());
@@ -84,7 +84,7 @@ export const preview = (memory) =>
     h("p", { class: "actions" }, h("a", { class: "button", href: address(memory.name) }, "Open")),
   );
 
-/** A memory that was forgotten, with the way back if it is known. */
+/** A memory that was forgotten, with an undo button if possible. */
 function forgotten(main, name, { message, meaning, body }) {
   const restore = async () => (await undo(body.forgetting, name)) && reload();
   main.append(
@@ -106,7 +106,7 @@ function forgotten(main, name, { message, meaning, body }) {
   return { title: "Forgotten", up: "/" };
 }
 
-/** Memories of the same project that are about the same thing. */
+/** Memories of the same project about the same subject. */
 function related(found) {
   if (found.length === 0) return null;
   return [
@@ -169,7 +169,7 @@ const kicker = (memory) =>
     marks(memory).map((text) => h("span", { class: "badge" }, text)),
   );
 
-/** When it was, in which session, and who wrote it. */
+/** Time, session and author. */
 const meta = (memory) =>
   h(
     "p",
@@ -188,7 +188,7 @@ const meta = (memory) =>
     memory.origin === "import" && h("span", null, "imported"),
   );
 
-/** The buttons that put an observation right. */
+/** The buttons that correct an observation. */
 function corrections(memory) {
   const button = (sign, text, run) =>
     h("button", { type: "button", class: "button", on: { click: () => run(memory) } }, icon(sign), text);

@@ -6,14 +6,14 @@ import { icon, mark } from "./icons.js";
 import { empty, reload, withQuery } from "./router.js";
 import { complain, toast } from "./toast.js";
 
-/** Pairs of observations before and after, by what happened to them. */
+/** Pairs of observations before and after, grouped by the kind of change. */
 const TYPES = [
   ["", "All", () => true],
   ["reworded", "Reworded", ([before, after]) => before && after],
   ["gone", "Gone", ([, after]) => !after],
   ["new", "New", ([before]) => !before],
 ];
-/** With more new words than this the whole text is another one, and none is marked. */
+/** With more new words than this, the text counts as rewritten, and no word is marked. */
 const NEW_WORDS_MAX = 0.6;
 
 export default async function diff(main, { wanted, query }) {
@@ -116,7 +116,7 @@ function pair([before, after]) {
   return h("li", null, side(before, after, "gone"), side(after, before, "new"));
 }
 
-/** The text, with the words marked that the other does not have, and with `names` that stand out. */
+/** The text. Marks words that the other text does not have, and highlights `names`. */
 function words(text, other) {
   if (!text) return "Untitled";
   const known = new Set((other ?? text).toLowerCase().match(/[\p{L}\p{N}]+/gu));

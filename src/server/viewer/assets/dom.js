@@ -1,5 +1,5 @@
-// Builds elements. What was recorded becomes text and nothing else: there is no way in here from a string to
-// markup, and the page's policy (Trusted Types) would refuse one.
+// Builds elements. Recorded text becomes text nodes only: nothing here turns a string into markup, and the page's
+// policy (Trusted Types) would refuse it.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -8,7 +8,7 @@ export function h(tag, attributes, ...children) {
   return filled(document.createElement(tag), attributes, children);
 }
 
-/** The same for drawings. */
+/** The same for SVG elements. */
 export function s(tag, attributes, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);
 }
@@ -32,7 +32,7 @@ function add(element, children) {
   }
 }
 
-/** Puts these children in place of those that are there. */
+/** Replaces the children of an element by these. */
 export function fill(element, ...children) {
   element.replaceChildren();
   add(element, children);
@@ -44,7 +44,7 @@ export function time(ms, text, title) {
   return h("time", { datetime: new Date(ms).toISOString(), title }, text);
 }
 
-/** Text in which `names` stand out, and the parts that a search found are marked. The words come from the query. */
+/** Text with highlighted `names`, and with marks on the parts that match the words of a query. */
 export function prose(text, query) {
   return text
     .split(/`([^`\n]+)`/)
@@ -59,7 +59,7 @@ function marked(text, query) {
   return parts.map((part, at) => (at % 2 ? h("mark", null, part) : part));
 }
 
-/** Runs the last of many calls, once it has been quiet for so long. */
+/** Debounces: runs the last of many calls after a pause of this length. */
 export function calm(ms, run) {
   let timer;
   return (...given) => {

@@ -8,7 +8,7 @@ import { dayHeading, story } from "./rows.js";
 import { projects } from "./sidebar.js";
 
 const PAGE = 60;
-/** Events that no hook announces, such as failed requests, are looked for, too. */
+/** Polls for events that no hook announces, such as failed requests. */
 const LOOK_MS = 3_000;
 
 export default async function events(main, { query }) {
@@ -37,7 +37,7 @@ export default async function events(main, { query }) {
     watch.observe(end);
   }
 
-  /** What came since. */
+  /** Adds the events since the last request. */
   async function news() {
     const { items } = await get("/api/events", { ...wanted, after: newest, limit: 100 });
     if (items.length && !known.size) main.querySelector(".empty")?.remove();
@@ -128,7 +128,7 @@ export default async function events(main, { query }) {
   };
 }
 
-/** One event. Its content is asked for when it is opened. */
+/** One event. Its content is requested when it is opened. */
 function row(event) {
   const { seq, kind, created_at_epoch: at, session, project } = event;
   const body = h("div");

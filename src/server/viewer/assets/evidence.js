@@ -1,11 +1,11 @@
-// What an event holds, as one would have seen it: an edit as a diff, a command as a terminal, a file as its text.
+// The content of an event as the user saw it: an edit as a diff, a command as a terminal, a file as its text.
 import { h } from "./dom.js";
 import { tail } from "./format.js";
 
 /** Lines of a diff beyond this are cut: a browser draws each as an element. */
 const LINES_MAX = 400;
 
-/** What is said in one line: the tool and its command or file, or the kind of event and its first words. */
+/** One line about an event: the tool and its command or file, or the kind of event and its first words. */
 export function subject({ tool, kind, subject: text, has_failed: hasFailed }) {
   return [
     h("span", { class: "strong" }, tool || kindName(kind)),
@@ -29,7 +29,7 @@ const KINDS = {
   InputUnreadable: "Unreadable input",
 };
 
-/** What a kind of event is called; `SessionStarted` is `Session started`. */
+/** The label of a kind of event: `SessionStarted` is `Session started`. */
 export const kindName = (kind) =>
   KINDS[kind] ?? kind.replace(/(?<!^)([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`);
 
@@ -54,7 +54,7 @@ export function evidence({ kind, tool, input, output, is_clipped: isClipped }) {
   ];
 }
 
-/** What was there and what came in its place. Lines that both have stand between. */
+/** The removed and the added lines, with the unchanged lines between them. */
 function diff(path, pairs) {
   const lines = pairs.flatMap(([before, after], at) => [
     ...(at ? [["gap", "⋯"]] : []),
@@ -72,7 +72,7 @@ function diff(path, pairs) {
   ];
 }
 
-/** Lines at both ends that are the same stay; those between were replaced. */
+/** Keeps equal lines at both ends. The lines between them were replaced. */
 function compared(before, after) {
   let start = 0;
   while (start < before.length && start < after.length && before[start] === after[start]) start += 1;
@@ -121,7 +121,7 @@ function parsed(content) {
 
 const pretty = (value) => (typeof value === "string" || value === undefined ? value : JSON.stringify(value, null, 2));
 
-/** JSON that is one text is shown as that text. */
+/** Shows a JSON string as plain text. */
 function plain(output) {
   const value = parsed(output) ?? output;
   return typeof value === "string" ? value : pretty(value);

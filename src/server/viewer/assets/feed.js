@@ -8,10 +8,10 @@ import { Preview } from "./preview.js";
 import { Rows, hit, item } from "./rows.js";
 import { Selection } from "./selection.js";
 
-/** The first piece, and results while one types, fill a screen; the others come before one has scrolled there. */
+/** The first page, and results while the user types, fill a screen. Later pages are loaded before they are visible. */
 const FIRST = 25;
 const PAGE = 50;
-/** A query that stays as it is for so long, in milliseconds, is searched for by meaning, too. */
+/** After a pause of this many milliseconds, the query is also searched by meaning. */
 const SETTLED = 500;
 const NEW = { new_prompt: "prompt", new_observation: "observation", new_summary: "summary" };
 
@@ -30,7 +30,7 @@ export default async function feed(main, { query }) {
   };
 }
 
-/** How much was found. `isAll` says that these are all results. */
+/** The number of results. `isAll` is true if all of them are listed. */
 function summed({ totalResults, isCapped, hits, nearResults }, isAll) {
   if (!totalResults && nearResults) return `No match by words, ${nearResults} by meaning`;
   return (
@@ -91,7 +91,7 @@ class Feed {
     removeEventListener("scroll", this.onScroll);
   }
 
-  /** Another address: the old list stays until the new one is there. */
+  /** The address changed: the old list stays until the new one is loaded. */
   async update(query) {
     scrollTo(0, 0);
     this.selection.clear();
@@ -129,7 +129,7 @@ class Feed {
       isByTurn: !isFound && ![filters.kind, filters.type, filters.concept, filters.file].some(Boolean),
     });
     rows.append(first.items);
-    // A word that is being typed matches nothing for a moment: the list before it stays.
+    // A partly typed word may match nothing: keep the previous list.
     const isInBox = document.activeElement?.id === "query";
     this.isKept = isFound && isInBox && !rows.size && (this.rows?.size ?? 0) > 0;
     this.#tell(first, isFound);
@@ -141,18 +141,18 @@ class Feed {
       if (focused) this.#focus(focused.dataset.row);
     }
     this.next = first.next;
-    // What happened while it was asked for may be in the answer or not.
+    // Events during the request may or may not be in the response.
     done();
     for (const change of received) this.changed(change);
     this.#seen();
     this.#going();
-    // Watched anew, because a sentinel that stays in sight is not reported twice.
+    // Observe it again, because a sentinel that stays visible is not reported twice.
     this.watch.disconnect();
     this.watch.observe(this.end);
     if (isFound && isTyping) this.settling = setTimeout(() => this.#settle(query), SETTLED);
   }
 
-  /** After a pause in typing: the same by words and meaning, unless one is already among the results. */
+  /** After a pause in typing: searches by words and meaning, unless the focus is already on a result. */
   #settle(query) {
     if (document.activeElement?.id === "query") this.show(query, false).catch(() => {});
   }
@@ -254,7 +254,7 @@ class Feed {
     if (!kind || !this.rows) return;
     const memory = item(change[kind], kind);
     if (kind !== "prompt") this.#done(memory.session);
-    // What other machines did long ago comes when one scrolls there.
+    // Old events of other machines are loaded when the user scrolls there.
     const isBehind = this.next && memory.at < this.rows.oldest;
     if (isBehind || !passes(this.filters, memory)) return;
     if (!this.rows.size) fill(this.list, this.rows.element);
@@ -282,7 +282,7 @@ class Feed {
     fill(this.pill, `↑ ${count(this.missed)} new`);
   }
 
-  /** Tools that were used and of which nothing is distilled yet. */
+  /** Tool uses that are not distilled yet. */
   #queue({ content_session_id: session, project, tool }) {
     const going = this.going.get(session) ?? { project, tools: new Map() };
     going.tools.set(tool, (going.tools.get(tool) ?? 0) + 1);

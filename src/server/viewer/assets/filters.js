@@ -28,9 +28,9 @@ const ORDERS = [
 ];
 
 /**
- * Filters with a list of values, in the order in which they are shown. `values` are pairs of value and text, made of
- * what the worker knows; without values the filter is not shown. `passes` returns whether a memory that has just
- * happened belongs into the list. `feed` and `search` are the names of the parameters.
+ * Filters with a list of values, in the order in which they are shown. `values` are pairs of value and text, from the
+ * worker's vocabulary; without values the filter is not shown. `passes` returns whether a new memory belongs in the
+ * list. `feed` and `search` are the names of the parameters.
  */
 const LISTS = [
   {
@@ -76,7 +76,7 @@ const LISTS = [
 ];
 const NAMES = ["q", "project", "kind", "file", "since", "until", "session", "order", ...LISTS.map(({ name }) => name)];
 
-/** What the worker knows of, to choose from. */
+/** The values to choose from, as the worker returned them. */
 let known = { types: [], concepts: [], hosts: [], clients: [] };
 let isKnown = false;
 let asking;
@@ -84,7 +84,7 @@ let asking;
 /** The names of machines by number, if there are several. */
 export const hostNames = () => Object.fromEntries(known.hosts.map(({ number, name }) => [number, name]));
 
-/** Asks once for the values to choose from; after a failure again. */
+/** Requests the values to choose from once, and again after a failure. */
 export function knowValues() {
   asking ??= get("/api/types").then(
     (values) => {
@@ -104,22 +104,22 @@ export function read(query) {
   return Object.fromEntries(NAMES.map((name) => [name, query.get(name) ?? ""]));
 }
 
-/** Whether anything is left out by them. */
+/** Whether they exclude anything. */
 export const isNarrow = (filters) => NAMES.some((name) => name !== "order" && filters[name]);
 
-/** Whether words have to be looked up. */
+/** Whether they contain words to search for. */
 export const isSearch = (filters) => Boolean(filters.q);
 
 const listed = (filters, parameter) =>
   Object.fromEntries(LISTS.map((list) => [list[parameter], filters[list.name]]));
 
-/** What to ask the feed for. */
+/** The parameters of a request to the feed. */
 export function forFeed(filters) {
   const { project, session, kind: kinds, file: files, until } = filters;
   return { project, session, kinds, files, since: moment(filters.since), until, ...listed(filters, "feed") };
 }
 
-/** What to ask the index for. While one types, the last word may be the start of one, and meaning does not count. */
+/** The parameters of a search. While the user types, the last word may be incomplete, and meaning does not count. */
 export function forSearch(filters, isTyping) {
   const kinds = { observation: "observations", summary: "sessions", prompt: "prompts" };
   return {
@@ -137,7 +137,7 @@ export function forSearch(filters, isTyping) {
   };
 }
 
-/** Whether something that has just happened belongs into the list. */
+/** Whether a new memory belongs in the list. */
 export function passes(filters, memory) {
   if (isSearch(filters) || filters.until || filters.file) return false;
   const is = (wanted, found) => !wanted || wanted === found;
@@ -262,7 +262,7 @@ export class Bar {
     ];
   }
 
-  /** What is asked for more rarely. */
+  /** Filters that are used less often. */
   #more(filters) {
     return h(
       "div",

@@ -4,7 +4,7 @@ import { go } from "./router.js";
 import { address } from "./rows.js";
 import { complain, toast } from "./toast.js";
 
-/** Forgets it at once; there is a way back as long as the log is not compacted. */
+/** Forgets it at once. It can be undone until the log is compacted. */
 export async function forget(memory, then) {
   try {
     const { forgetting, also } = await remove(`/api/${memory.kind}/${memory.id}`);
@@ -16,7 +16,7 @@ export async function forget(memory, then) {
   }
 }
 
-/** Takes a forgetting back. */
+/** Undoes a forget operation. */
 export async function undo(forgetting, name) {
   try {
     await post(`/api/forgettings/${encodeURIComponent(forgetting)}/undo`);

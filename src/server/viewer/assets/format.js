@@ -1,7 +1,7 @@
-// Dates, numbers and money, as a person would say them.
+// Formats dates, numbers and money for people.
 
 const DAY = 86_400_000;
-/** The page is in English; dates of another language would be mixed into it. */
+/** The page is in English, so dates are, too. */
 const LOCALE = "en-GB";
 const clock = new Intl.DateTimeFormat(LOCALE, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const weekday = new Intl.DateTimeFormat(LOCALE, { weekday: "long" });
@@ -20,12 +20,12 @@ export const hour = (ms) => clock.format(ms);
 /** `Monday, 16 November 2026 at 14:32:10` */
 export const inFull = (ms) => whole.format(ms);
 
-/** The start of its day here, as a number that can be compared. */
+/** The start of its day in local time, as a number that can be compared. */
 export function dayOf(ms) {
   return new Date(ms).setHours(0, 0, 0, 0);
 }
 
-/** `2026-11-16`, as it is here. */
+/** `2026-11-16`, in local time. */
 export function isoDay(date) {
   const two = (number) => String(number).padStart(2, "0");
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
@@ -77,7 +77,7 @@ export function many(number, one, more = `${one}s`) {
   return `${count(number)} ${number === 1 ? one : more}`;
 }
 
-/** `$0.0012`, `$1.20`: less than a cent keeps the digits that matter. */
+/** `$0.0012`, `$1.20`: amounts below a cent keep their significant digits. */
 export function money(dollars) {
   if (!dollars) return "$0";
   if (dollars >= 0.01) return `$${dollars.toFixed(2)}`;
@@ -111,13 +111,13 @@ export function cut(text, length) {
   return `${space > length / 2 ? start.slice(0, space) : start}…`;
 }
 
-/** Enough of a prompt version to tell it from others. The rules put their own name before it. */
+/** Enough of a prompt version to distinguish it from others. The rules put their own name before it. */
 export const version = (prompt) => (prompt ?? "").replace(/^extract-\d+-/, "").slice(0, 8);
 
-/** What is left to do, without a label of its own: ours stands next to it. */
+/** The next steps without their own label, because the page shows a label. */
 export const nextSteps = (steps) => (steps ?? "").trim().replace(/^next( steps?)?:\s*/i, "");
 
-/** What is left to do, on one line; nothing where a summary says that nothing is. */
+/** The next steps on one line; empty if the summary names none. */
 export function openEnd(steps) {
   const text = nextSteps(steps).replace(/\s*\n\s*/g, "; ");
   return /^(nothing|none|n\/a|-)[\s.!]*$/i.test(text) ? "" : text;

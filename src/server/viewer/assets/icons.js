@@ -49,7 +49,7 @@ const SHAPES = {
   other: () => s("rect", { class: "open", x: 4.6, y: 4.6, width: 6.8, height: 6.8, rx: 1.2 }),
 };
 
-/** A sign for a button. It says nothing to a screen reader: the button does. */
+/** An icon for a button. Screen readers skip it and read the label of the button. */
 export function icon(name) {
   return s(
     "svg",
@@ -58,7 +58,7 @@ export function icon(name) {
   );
 }
 
-/** Which mark stands for this kind and type of memory. */
+/** The mark for this kind and type of memory. */
 export function family(kind, type) {
   if (kind !== "observation") return kind;
   if (/^(security|sensitive)/.test(type ?? "")) return "security";

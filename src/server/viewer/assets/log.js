@@ -49,7 +49,7 @@ function verdict(isHealthy, health, kept, problem) {
   const troubles = [
     ...(health.problems ?? []),
     health.status === "unhealthy" && !health.problems?.length && "The worker is stuck",
-    // The banner above says what to do about it.
+    // The banner above shows what to do about it.
     problem && !kept.parked && `${problem.message}; ${problem.meaning}`,
     kept.gaps.length > 0 && `${many(kept.gaps.length, "place")} in the log cannot be read`,
     kept.unreadable > 0 &&

@@ -1,4 +1,4 @@
-// Memories and sessions as Markdown, to be put into a note, an issue or a message.
+// Memories and sessions as Markdown, for a note, an issue or a message.
 
 const list = (items) => items.map((text) => `- ${text}`).join("\n");
 const part = (heading, text) => text && `## ${heading}\n\n${text}`;

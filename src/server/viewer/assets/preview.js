@@ -15,7 +15,7 @@ export class Preview {
     this.onWidth = () => this.first();
     wide.addEventListener("change", this.onWidth);
     list.addEventListener("focusin", ({ target }) => this.#choose(target.closest("[data-name]")));
-    // Pressing the button moves the focus before there is a click.
+    // Pressing the mouse button moves the focus before the click event.
     list.addEventListener("pointerdown", () => (this.before = this.chosen));
     list.addEventListener("click", (event) => this.#click(event));
   }
@@ -67,7 +67,7 @@ export class Preview {
       fill(this.element, preview(item(found, kindOf(name))));
       this.element.scrollTop = 0;
     } catch (error) {
-      // The list itself says that the worker is away, or that a memory is gone.
+      // The list itself reports that the worker cannot be reached, or that a memory is gone.
       if (error.name !== "AbortError") this.element.hidden = true;
     }
   }

@@ -1,4 +1,4 @@
-// A project at a glance: what is open, decided and ruled, where the work is, and what it cost. Without a name: all projects.
+// Overview of a project: open work, decisions, rules, files and cost. Without a name: all projects.
 import { get } from "./api.js";
 import { calm, fill, h, prose, time } from "./dom.js";
 import { ago, brief, cut, inFull, many, money, openEnd, tail } from "./format.js";
@@ -92,7 +92,7 @@ function last([session]) {
   return session && h("section", null, h("h2", { class: "rule" }, "Last session"), h("ol", { class: "cards" }, card(session, session.project)));
 }
 
-/** What the last summary of each session left to do. */
+/** The next steps in the last summary of each session. */
 function open(summaries) {
   const seen = new Set();
   const left = summaries.filter(({ content_session_id: session, next_steps: steps }) => {

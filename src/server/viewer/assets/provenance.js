@@ -50,7 +50,7 @@ export function provenance(memory, from) {
   ];
 }
 
-/** What replaced a memory that turned out wrong. */
+/** The memory that replaced a wrong one. */
 function correction({ id, title, created_at: at }) {
   const by = id && h("a", { href: address(`${id}`) }, prose(title || `#${id}`));
   return h("p", { class: "meta" }, by ? ["Superseded by ", by] : ["Withdrawn ", time(at, dayName(at), inFull(at))]);
@@ -62,7 +62,7 @@ function usage({ sessions, fetches }) {
   return h("p", { class: "meta" }, `Given to ${many(sessions, "session")}, fetched ${many(fetches, "time")}`);
 }
 
-/** Three steps: what happened, who was asked, what is remembered. */
+/** Three steps: the events, the request to the provider, the memory. */
 function path(memory, { reply, sources, origin, seq, event, created_at: at }) {
   const step = (title, ...lines) => h("li", null, h("span", { class: "label" }, title), lines);
   const line = (text, style) => text && h("span", { class: style }, text);
@@ -121,13 +121,13 @@ function path(memory, { reply, sources, origin, seq, event, created_at: at }) {
   );
 }
 
-/** A subscription has no price by token, and neither has a model that is not in the list. */
+/** A subscription has no price per token, and a model that is not in the price list has none either. */
 function price({ cost_usd: cost, tokens_in: read, tokens_out: written }) {
   if (cost) return money(cost);
   return read + written > 0 ? "price unknown" : "free";
 }
 
-/** One event: what it was in a line, and what it holds. */
+/** One event: a line about it, and its content. */
 function source(event) {
   const { seq, created_at_epoch: at, input, output } = event;
   const head = [subject(event), time(at, hour(at), `${inFull(at)}, at ${seq} in the log`)];
@@ -135,7 +135,7 @@ function source(event) {
   return h("li", null, h("details", { class: "raw" }, h("summary", null, head), evidence(event)));
 }
 
-/** What each generation made of the same events, side by side. */
+/** The memories of each generation for the same events, side by side. */
 function generations(memory, all) {
   const column = ({
     generation,
@@ -201,7 +201,7 @@ function showFreshness(states) {
   for (const { file, state } of states) {
     const place = document.querySelector(`.files [data-file="${CSS.escape(file)}"]`);
     if (!place || !STATES[state]) continue;
-    // Two answers for one memory may arrive: the last one counts.
+    // Two responses for one memory may arrive: the last one counts.
     place.querySelector(".fresh")?.remove();
     place.append(h("span", { class: `fresh ${state}` }, state === "same" && icon("check"), STATES[state]));
   }

@@ -67,7 +67,7 @@ export default async function replay(main) {
   };
 }
 
-/** What people ask for most. Each fills the form, and estimates it. */
+/** Presets for common requests. Each fills the form and starts the estimate. */
 const PRESETS = [
   ["Last 7 days, preview", { since: "7d", shadow: true }],
   ["New prompt, last 7 days", { since: "7d", shadow: true, isPromptOpen: true }],
@@ -77,7 +77,7 @@ const PRESETS = [
 
 const isGoing = (now) => now?.state === "asking" || now?.state === "folding";
 
-/** The form, and what it would take to grant it. */
+/** The form, and the estimated cost. */
 function replayForm(estimate) {
   const field = (label, input, note) =>
     h("label", { class: "field" }, h("span", null, label), input, note && h("small", null, note));
@@ -226,7 +226,7 @@ function instructions() {
     placeholder: "Instructions for the model, instead of the current ones",
   });
   const file = h("input", { type: "file", accept: ".txt,.md,text/*", "aria-label": "Prompt file" });
-  // What was changed by hand is not what is in the file any more.
+  // Text that was changed by hand is no longer the text of the file.
   text.addEventListener("input", (event) => event.isTrusted && (file.value = ""));
   file.addEventListener("change", async () => {
     const [chosen] = file.files;

@@ -6,7 +6,7 @@ import { complain, toast } from "./toast.js";
 
 const change = (memory, body) => post(`/api/observation/${memory.id}/revisions`, body);
 
-/** Changes it at once, with a way back. */
+/** Changes it at once, with an undo button. */
 async function now(memory, body, notice, undo) {
   try {
     await change(memory, body);
@@ -61,7 +61,7 @@ export async function edit(memory) {
 
 const field = (label, input) => h("label", { class: "field" }, h("span", null, label), input);
 
-/** A form in a dialog. What `save` throws is shown in it. */
+/** A form in a dialog. It shows the error that `save` throws. */
 function dialog(heading, hint, fields, button, save) {
   const problem = h("p", { class: "wrong", role: "alert" });
   const keep = h("button", { class: "button primary", type: "submit" }, button);

@@ -29,7 +29,7 @@ const PAGES = [
 
 let shown = { page: {}, path: undefined };
 let turn = 0;
-/** What happened while a page was being made, which it may not have seen. */
+/** Changes that arrived while a page was being built, which it may have missed. */
 let meanwhile;
 const listeners = [];
 
@@ -45,7 +45,7 @@ export function tell(change) {
 /** Calls back after each change of address. */
 export const onRoute = (run) => listeners.push(run);
 
-/** Goes to an address of this page. `replace` leaves no step to go back to. */
+/** Opens an address of the viewer. `replace` adds no step to the history. */
 export function go(url, replace = false) {
   if (replace) history.replaceState(history.state, "", url);
   else {
@@ -67,7 +67,7 @@ export function withQuery(changes, path = location.pathname) {
   return path + (text ? `?${text}` : "");
 }
 
-/** Takes over clicks on links of this page, and the back button. */
+/** Handles clicks on links of the viewer, and the back button. */
 export function start() {
   history.scrollRestoration = "manual";
   document.addEventListener("click", (event) => {
@@ -90,7 +90,7 @@ export function start() {
   return draw(history.state?.scroll ?? 0);
 }
 
-/** Draws the page again from the start. */
+/** Renders the page again from the start. */
 export function reload() {
   shown.path = undefined;
   return draw(scrollY);
@@ -135,7 +135,7 @@ async function draw(scroll = 0) {
   }
 }
 
-/** Puts the reader where the page begins, or where it was left. A page that was just opened begins at its top. */
+/** Focuses the row that had the focus before, else the page. */
 function settle(main) {
   const left = history.state?.row && main.querySelector(`[data-row="${CSS.escape(history.state.row)}"]`);
   if (left) left.focus({ preventScroll: true });
@@ -168,7 +168,7 @@ async function used(main) {
   return { title: "Locked" };
 }
 
-/** Grey lines, where text is going to be. */
+/** Grey lines as placeholders while text is loading. */
 export function waiting() {
   const line = (width) => h("span", { class: `skeleton w${width}` });
   return h(
@@ -178,7 +178,7 @@ export function waiting() {
   );
 }
 
-/** Says that there is nothing, and what to do about it. */
+/** Shows that there is nothing, and what to do about it. */
 export function empty(title, text, ...more) {
   return h("div", { class: "empty" }, h("h2", null, title), h("p", null, text), more);
 }
@@ -191,7 +191,7 @@ function viewerArgument(path) {
   return ` ${memory?.[1] ?? page?.[1] ?? `'${path.replaceAll("'", "%27")}'`}`;
 }
 
-/** Says that this browser has no access, and how to get it. Once another tab has it, this one continues by itself. */
+/** Shows that this browser has no access, and how to get it. Continues by itself when another tab has access. */
 function locked(title, text, path) {
   const command = `claude-mem viewer${viewerArgument(path)}`;
   const copy = () => copyText(command, "Command copied");
@@ -211,7 +211,7 @@ function locked(title, text, path) {
   );
 }
 
-/** Says what went wrong, and what to do about it. */
+/** Shows an error, and what to do about it. */
 export function trouble(error) {
   if (error.isLocked) {
     return locked(

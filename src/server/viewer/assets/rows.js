@@ -7,7 +7,7 @@ import { family, icon, mark } from "./icons.js";
 const ROWS_PER_HOST = 1_000_000_000;
 export const hostOf = (memory) => Math.floor(Number(String(memory.name).replace(/^\D/, "")) / ROWS_PER_HOST);
 
-/** A row of the worker's, under the names that this page uses. */
+/** Converts a row from the worker to the field names of this page. */
 export function item(from, kind = from.kind) {
   const name = { observation: "", summary: "S", prompt: "P" }[kind] + from.id;
   const headline = from.title ?? from.request ?? from.prompt_text ?? from.narrative;
@@ -23,13 +23,13 @@ export function item(from, kind = from.kind) {
   };
 }
 
-/** A hit of a search, likewise. */
+/** The same for a search hit. */
 export function hit(from) {
   const { id: name, created_at_epoch: at, title: headline, snippet } = from;
   return { ...from, name, at, headline, text: isSame(snippet, headline) ? "" : snippet };
 }
 
-/** Whether a text says no more than the title, which is cut from it where there was none. */
+/** Whether a text only repeats the title. A missing title is made from the start of the text. */
 export function isSame(text, title) {
   const plain = (words) => (words ?? "").replace(/[\s.…]+/gu, " ").trim().toLowerCase();
   return plain(text) === plain(title);
@@ -41,13 +41,13 @@ export const kindOf = (name) => KINDS[name[0]] ?? "observation";
 export const address = (name) => `/m/${name}`;
 export const story = (session, name) => `/s/${encodeURIComponent(session)}${name ? `#${name}` : ""}`;
 
-/** What a kind or type is called. */
+/** The label of a kind or type. */
 export function label(kind, type) {
   if (kind !== "observation") return kind;
   return (type || "memory").replaceAll("_", " ");
 }
 
-/** How a memory is marked, in words. */
+/** The marks of a memory as text. */
 export function marks({ is_pinned: isPinned, is_edited: isEdited, is_superseded: isSuperseded, wrong, correction }) {
   return [
     isPinned && "pinned",
@@ -57,7 +57,7 @@ export function marks({ is_pinned: isPinned, is_edited: isEdited, is_superseded:
   ].filter(Boolean);
 }
 
-/** One memory in a list. `look` says what is searched for, and whether rows are by day and by turn. */
+/** One memory in a list. `look` has the searched words, and whether rows are grouped by day and by turn. */
 export function row(memory, look = {}) {
   const isInTurn = look.isByTurn && isOfTurn(memory);
   const when = look.isByDay ? hour(memory.at) : ago(memory.at);
@@ -90,7 +90,7 @@ export function row(memory, look = {}) {
 /** Whether it belongs to a turn of a session. */
 const isOfTurn = (memory) => Boolean(memory.session && memory.prompt_number);
 
-/** A memory on its own. The built-in rules note what was asked, which a turn begins with. */
+/** The headline and the text of a memory. Text of the built-in rules may repeat the request, which a turn shows. */
 function content(memory, look, isInTurn) {
   const text = isInTurn && memory.text?.startsWith("Asked: ") ? "" : memory.text;
   const headline = cut(memory.headline || "(private)", memory.kind === "prompt" ? 280 : 200);
@@ -101,7 +101,7 @@ function content(memory, look, isInTurn) {
   return [headline, body];
 }
 
-/** A summary below the prompt that it repeats: what the turn came to. */
+/** A summary below the prompt that it repeats: the outcome of the turn. */
 function ending(summary, look) {
   const first = ["completed", "learned", "investigated", "request"].find((name) => summary[name]);
   const rest = ["learned", "next_steps"].filter((name) => name !== first);
@@ -158,7 +158,7 @@ function meta(memory, look, when, isInTurn) {
   );
 }
 
-/** Stands for a prompt that is private, or not loaded yet. */
+/** The placeholder for a prompt that is private, or not loaded yet. */
 const turnOf = (memory, look) =>
   h(
     "p",
@@ -167,14 +167,14 @@ const turnOf = (memory, look) =>
     h("a", { href: story(memory.session, memory.name) }, `Session, prompt ${memory.prompt_number}`),
   );
 
-/** The order within a turn: the prompt, then what was learned, in time, then the summary. */
+/** The order within a turn: the prompt, then observations by time, then the summary. */
 const PLACES = { prompt: 0, observation: 1, summary: 2 };
 const isBefore = (one, other) => {
   const place = PLACES[one.kind] - PLACES[other.kind];
   return (place || one.at - other.at || Number(one.id) - Number(other.id)) < 0;
 };
 
-/** Rows below the headings of their days, the newest turn first; or one list as it comes. */
+/** Rows below the headings of their days, the newest turn first; or one list in the given order. */
 export class Rows {
   constructor(look) {
     this.look = look;
@@ -188,13 +188,13 @@ export class Rows {
     return this.memories.size;
   }
 
-  /** Adds those that come behind. */
+  /** Appends rows. */
   append(memories) {
     this.oldest = memories.at(-1)?.at ?? this.oldest;
     for (const memory of memories) this.#put(memory, (day, group) => day.append(group));
   }
 
-  /** Adds one that has just happened, where its time puts it. Returns whether it was new. */
+  /** Inserts a new memory at the position of its time. Returns whether it was new. */
   insert(memory) {
     return this.#put(
       memory,
@@ -248,7 +248,7 @@ export class Rows {
 /** The heading of a day. */
 export const dayHeading = (day) => h("h2", null, dayName(day), " ", h("span", null, dayDate(day)));
 
-/** The switch between one line for each memory and all that fits. */
+/** The switch between compact rows (one line each) and comfortable rows. */
 export function densitySwitch() {
   const root = document.documentElement;
   const isCompact = () => root.dataset.density === "compact";

@@ -43,7 +43,7 @@ export class Selection {
     this.#draw();
   }
 
-  /** Those that are selected; else the one that has the focus. */
+  /** The selected memories; else the one with the focus. */
   #meant() {
     return this.names.size ? [...this.names] : [focused()].filter(Boolean);
   }
@@ -86,7 +86,7 @@ export class Selection {
     const done = [];
     try {
       for (const name of names) {
-        // A prompt takes with it what was distilled from it, which may be selected, too.
+        // Forgetting a prompt also forgets what was distilled from it, which may be selected, too.
         const gone = await remove(place(name)).catch((error) =>
           error.status === 404 || error.status === 410 ? undefined : Promise.reject(error),
         );

@@ -1,4 +1,4 @@
-// All sessions by day, the newest first, with what came of them.
+// All sessions by day, the newest first, with their outcome.
 import { get } from "./api.js";
 import { calm, h, prose, time } from "./dom.js";
 import { cut, dayOf, duration, hour, inFull, many, openEnd } from "./format.js";
@@ -36,7 +36,7 @@ export default async function sessions(main, { query }) {
     add(day(dayOf(session.last_at_epoch)), made);
   }
 
-  /** The list of a day, made where it belongs. */
+  /** The list of a day. It is created at its position if it is missing. */
   function day(at) {
     const found = list.querySelector(`[data-day="${at}"] ol`);
     if (found) return found;

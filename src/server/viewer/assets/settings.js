@@ -63,7 +63,7 @@ export default async function settings(main) {
     document.getElementById(event.currentTarget.getAttribute("href").slice(1))?.scrollIntoView();
   }
 
-  /** Hides what is not looked for. */
+  /** Hides settings that do not match the filter. */
   function show() {
     const wanted = words.value.trim().toLowerCase();
     for (const each of body.querySelectorAll(".setting"))
@@ -153,7 +153,7 @@ function row(setting, save) {
   );
 }
 
-/** A value that is changed in a terminal. Of a secret or a destination only whether there is one. */
+/** A value that can only be changed in a terminal. For a secret or a destination, shows only whether it is set. */
 function shown({ name, value, kind, default: usual, is_hidden: isHidden, is_set: isSet }) {
   const plain = kind === "list" ? value.replaceAll(/,\s*/g, ", ") : value;
   const word = isHidden ? usual : ({ true: "on", false: "off" }[value] ?? plain);

@@ -5,7 +5,7 @@ import { brief } from "./format.js";
 import { icon } from "./icons.js";
 import { withQuery } from "./router.js";
 
-/** Address, icon, name, and whether the page can be of one project. */
+/** Address, icon, name, and whether the page can be limited to one project. */
 export const PAGES = [
   ["/", "feed", "Feed", true],
   ["/s", "sessions", "Sessions", true],
@@ -29,13 +29,13 @@ let path = "/";
 let query = new URLSearchParams();
 let isWhole = false;
 
-/** Draws the column for this address. */
+/** Renders the sidebar for this address. */
 export function place(newPath, newQuery) {
   [path, query] = [newPath, newQuery];
   draw();
 }
 
-/** Asks for the projects again. */
+/** Requests the projects again. */
 export async function refresh() {
   const { details, sources } = await get("/api/projects");
   document.body.classList.toggle("has-clients", sources.length > 1);

@@ -66,7 +66,7 @@ export default async function stats(main, { query }) {
   };
 }
 
-/** Every day up to today, those on which nothing happened, too. */
+/** Every day up to today, including days without events. */
 function whole(found, span) {
   const known = new Map(found.map((day) => [day.day, day]));
   const none = {
@@ -106,14 +106,14 @@ function top({ database, log, worker }, days, { sessions }, now) {
   ];
 }
 
-/** Two to a row: where the last one would be alone, it takes the whole row. */
+/** Two per row. A single one in the last row takes the whole row. */
 function inPairs(figures) {
   const pairs = figures.filter((figure) => !figure.matches(".calendar"));
   if (pairs.length % 2) pairs.at(-1).classList.add("whole");
   return figures;
 }
 
-/** The projects with most, and the sum of the others, so that the bars add up to the total. */
+/** The largest projects, and the sum of the others, so that the bars add up to the total. */
 function largest(projects, key) {
   const rows = projects
     .map(({ project: name, [key]: value }) => ({ name, value }))
@@ -172,7 +172,7 @@ function plots(days, { log }, { projects, types }, project) {
         { name: "Summaries", key: "summaries", style: "two" },
       ],
     }),
-    // The built-in rules use neither.
+    // The built-in rules use neither tokens nor money.
     days.some((day) => day.tokens_in) &&
       columns({
         title: "Tokens",

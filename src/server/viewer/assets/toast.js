@@ -39,7 +39,7 @@ export async function copyText(text, notice) {
   }
 }
 
-/** Says what went wrong. */
+/** Shows an error. */
 export function complain(error) {
   if (error.name === "AbortError") return;
   toast([error.message, error.remedy].filter(Boolean).join(". "), undefined, 9_000);

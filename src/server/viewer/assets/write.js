@@ -9,7 +9,7 @@ import { toast } from "./toast.js";
 /** Text that was not saved yet: closing the dialog by mistake loses nothing. */
 const DRAFT = "claude-mem-draft";
 
-/** Opens the dialog. The project that is looked at is the one that is meant. */
+/** Opens the dialog. The default project is the one on the page. */
 export async function open() {
   const known = await get("/api/types").catch(() => ({ types: [] }));
   const here = new URLSearchParams(location.search).get("project") ?? projects[0]?.project ?? "";

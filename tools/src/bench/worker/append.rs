@@ -239,7 +239,7 @@ fn at_once(clients: usize, part: impl Fn(usize) -> Outcome<()> + Sync) -> Outcom
             .map(|client| scope.spawn(move || part(client).err().map(|error| error.to_string())))
             .collect();
         let ended: Vec<_> = clients.into_iter().map(thread::ScopedJoinHandle::join).collect();
-        let failed = |ended| Result::unwrap_or_else(ended, |_| Some("a client gave up".into()));
+        let failed = |ended| Result::unwrap_or_else(ended, |_| Some("a client panicked".into()));
         ended.into_iter().find_map(failed)
     });
     match failed {

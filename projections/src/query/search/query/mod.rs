@@ -18,9 +18,9 @@ use std::{borrow::Cow, fmt::Write as _};
 const QUERY_BYTES_MAX: usize = 8 << 10;
 /// Maximum number of terms.
 pub(super) const TERMS_MAX: usize = 64;
-/// A text with more words than this cites what it quotes.
+/// In a text with more words than this, quotes cite something and are not phrases.
 const QUERY_WORDS_MAX: usize = 8;
-/// A shorter word that is being typed is matched as it is: its completions are half of the index.
+/// A shorter word that is being typed is not completed: too many words start with it.
 const TYPED_CHARS_MIN: usize = 2;
 
 /// A parsed query.
@@ -101,7 +101,7 @@ impl Query {
         if query.terms.is_empty() {
             query.hint = Some(match (text.trim().is_empty(), query.excluded.is_empty()) {
                 (true, _) => "the query is empty: name a word, a file or an error message",
-                (_, false) => "`-word` only leaves out: add a word to look for",
+                (_, false) => "`-word` only excludes memories: add a word to look for",
                 (_, true) => {
                     "the query has no letters or digits: name a word, a file or an error message"
                 }
@@ -186,7 +186,7 @@ impl Query {
         let is_full = self.terms.len() == TERMS_MAX;
         match self.terms.iter_mut().find(known) {
             Some(other) => other.is_required |= term.is_required,
-            // Comparing with every earlier term would take quadratic time.
+            // A comparison with every earlier term would take quadratic time.
             None if is_full => {}
             None => self.terms.push(term),
         }
@@ -218,8 +218,8 @@ impl Term {
         Self { text, is_required, shape, stems, shortened: None }
     }
 
-    /// The FTS5 expression. Only letters, digits and spaces stand between the quotes, so no query
-    /// can inject syntax.
+    /// The FTS5 expression. Between the quotes are only letters, digits and spaces, so no query can
+    /// inject syntax.
     pub(crate) fn expression(&self) -> String {
         match self.shape {
             Shape::Words => format!("\"{}\"", self.text),

@@ -112,7 +112,7 @@ fn a_query_that_can_find_nothing_gives_a_hint() {
         ("", "is empty"),
         ("  \n", "is empty"),
         ("?!*\"+-", "no letters"),
-        ("-word", "only leaves out"),
+        ("-word", "only excludes memories"),
         ("word ".repeat(2000).as_str(), "too long"),
     ] {
         let query = Query::parse(text);

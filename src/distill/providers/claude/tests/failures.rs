@@ -1,4 +1,4 @@
-//! Failures of the service behind the child, and of the child itself.
+//! Failures of the service that the child calls, and of the child itself.
 
 use claude_mem_events::FailureClass::{Auth, Invalid, RateLimit, Transient, Unreadable};
 

@@ -1,4 +1,4 @@
-//! The number of children, and that none is left behind.
+//! The number of children, and that all of them end.
 
 use std::{
     io::{BufRead, BufReader, Write},
