@@ -274,7 +274,7 @@ fn files_where_directories_should_be_do_no_harm() {
         }
         if obstacle.ends_with("/private") {
             assert!(
-                sandbox.diagnostics().contains("cannot be marked"),
+                sandbox.diagnostics().contains("cannot mark the turn as private"),
                 "{}",
                 sandbox.diagnostics()
             );

@@ -37,13 +37,18 @@ impl Site {
 
     /// Whether the worker holds its lock on the database: without it, others delete the write-ahead
     /// log.
+    ///
+    /// The list of locks is not read at once: while others take locks, an entry can be missing. A
+    /// lock that was dropped does not come back.
     fn is_locked(&self) -> bool {
         let inode = fs::metadata(self.database()).unwrap().ino().to_string();
         let pid = self.serving.child.id().to_string();
-        let locks = fs::read_to_string("/proc/locks").unwrap();
-        locks.lines().any(|line| {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            words[1] == "POSIX" && words[4] == pid && words[5].ends_with(&format!(":{inode}"))
+        (0..5).any(|_| {
+            let locks = fs::read_to_string("/proc/locks").unwrap();
+            locks.lines().any(|line| {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                words[1] == "POSIX" && words[4] == pid && words[5].ends_with(&format!(":{inode}"))
+            })
         })
     }
 
