@@ -198,16 +198,31 @@ fn ends_with_a_time(padded: &str) -> bool {
     [" now ", " first ", " later "].iter().any(|end| padded.ends_with(end))
 }
 
+/// `Keep it (one commit each) or copy it?` is about what is outside of the brackets.
+fn without_brackets(text: &str) -> String {
+    let mut depth = 0_usize;
+    let mut kept = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => kept.push(c),
+            _ => {}
+        }
+    }
+    kept
+}
+
 /// Whether a question is about the next step of the work.
 fn asks_for_a_step(question: &str) -> bool {
-    let lower = question.to_lowercase();
+    let lower = without_brackets(question).to_lowercase();
     let text = padded(&lower);
     let is_about_work = contains_any(&text, STEP_QUESTIONS)
         || contains_any(&lower, STEP_QUESTIONS_WIDE)
         || ends_with_a_time(&text)
         || text.ends_with(" next ")
         // "I will delete the old carts. OK?"
-        || words(question) < 2 && lower.is_ascii();
+        || is_among(text.trim(), "ok|okay|right|correct|agreed");
     is_about_work && !contains_any(&text, CUSTOMS)
         || contains_any(&text, PERMISSIONS)
         || contains_any(&text, FACT_QUESTIONS)
@@ -520,6 +535,8 @@ mod tests {
             ("缓存", "缓存应该放在哪里？", "放在内存里"),
             ("Тесты", "Где хранить данные для тестов?", "В папке fixtures"),
             ("Önbellek", "Önbellek nerede dursun?", "Diskte"),
+            ("History", "Keep the history (one merge commit each) or copy the files?", "Copy them"),
+            ("Fix", "The total can be fixed two ways. Which?", "Round once"),
             ("Deletion", "Should deleted carts be kept?", "Delete them after 30 days"),
         ] {
             assert!(answered(header, question, answer).is_decision(), "{question} {answer}");
