@@ -1,24 +1,24 @@
-//! Peculiarities of single clients. Each has a test, here or elsewhere:
+//! How clients differ from Claude Code. Each difference has a test, here or elsewhere:
 //!
-//! | fact | tests |
+//! | difference | tests |
 //! |---|---|
-//! | 1 output that is not memory is an error or shown to the model | `every_payload_of_every_client_becomes_the_event_in_its_table` |
-//! | 2 memory has another form in each | `memory_comes_in_the_form_and_with_the_tool_names_of_each_client`, `memory_is_given_only_with_events_that_accept_it` |
-//! | 3 other clients run Claude Code's hooks | `hooks_of_claude_code_that_another_client_runs_are_that_clients`, `a_hook_of_claude_code_is_skipped_if_the_client_has_its_own` |
-//! | 4 `CLAUDE_PROJECT_DIR` proves nothing | the same, and `the_transcript_takes_precedence_over_the_environment` |
-//! | 5 memory comes back in front of the prompt | payloads 02 and 11 of Gemini |
-//! | 6 a prompt may not be a user's | payloads 05 of Qwen, 10 of Copilot; `memory_is_given_only_with_events_that_accept_it` |
-//! | 7 subagents have sessions of their own | payloads 11 to 13 of Copilot, 07 and 09 of OpenCode, 09 and 10 of Codex |
-//! | 8 failed tools are reported in many ways, or not | payloads; the tests in `hidden_failures`; `the_same_session_is_recorded_alike_in_every_agent_and_given_to_the_next` |
-//! | 9 the last answer is in the event, or late in the transcript | payloads; `an_answer_that_comes_after_the_event_is_waited_for`, `the_last_answer_of_cursor_is_kept_until_its_turn_stops`, `the_answer_of_kimi_is_in_a_transcript_with_a_known_place` |
+//! | 1 a hook may print only what the client expects; anything else is an error or is shown to the model | `every_payload_of_every_client_becomes_the_event_in_its_table` |
+//! | 2 each client expects memory in its own form | `memory_comes_in_the_form_and_with_the_tool_names_of_each_client`, `memory_is_given_only_with_events_that_accept_it` |
+//! | 3 some clients run the hooks that are registered in Claude Code | `hooks_of_claude_code_that_another_client_runs_are_that_clients`, `a_hook_of_claude_code_is_skipped_if_the_client_has_its_own` |
+//! | 4 other clients set `CLAUDE_PROJECT_DIR`, too | the same, and `the_transcript_takes_precedence_over_the_environment` |
+//! | 5 the client may put our memory before the prompt that it reports | payloads 02 and 11 of Gemini |
+//! | 6 a prompt may come from the client instead of the user | payloads 05 of Qwen, 10 of Copilot; `memory_is_given_only_with_events_that_accept_it` |
+//! | 7 subagents have their own session id | payloads 11 to 13 of Copilot, 07 and 09 of OpenCode, 09 and 10 of Codex |
+//! | 8 failed tools are reported in different ways, or not at all | payloads; the tests in `hidden_failures`; `the_same_session_is_recorded_alike_in_every_agent_and_given_to_the_next` |
+//! | 9 the last answer is in the event, or in the transcript, which may be written later | payloads; `an_answer_that_comes_after_the_event_is_waited_for`, `the_last_answer_of_cursor_is_kept_until_its_turn_stops`, `the_answer_of_kimi_is_in_a_transcript_with_a_known_place` |
 //! | 10 a session may never end, or end three times | `a_session_may_end_three_times_and_all_clients_share_a_project`, `an_unfinished_turn_is_sent_once_it_is_old`, real sessions of Qwen and OpenCode |
-//! | 11 hooks of Codex have the environment of another terminal | `variables_of_another_terminal_decide_nothing` |
-//! | 12 Codex runs approved hooks, word for word | `the_doctor_reports_whether_codex_runs_the_hooks_and_how_to_approve_them`, `an_installation_for_all_clients_is_removed_byte_for_byte` |
-//! | 13 an unknown entry may disable all | `only_known_events_and_keys_are_registered` |
-//! | 14 exit code 2 blocks or loops | `a_hook_never_fails` |
-//! | 15 our tools have many names | `our_tools_are_recognized_in_the_spelling_of_every_client` |
-//! | 16 the model must know the names of our tools | as 2; `readOnlyHint` in the tests of the server |
-//! | 17 commands with blanks in the path, and variables of the user | `a_registered_command_works_from_a_path_with_blanks` |
+//! | 11 hooks of Codex run with the environment of the terminal that started it first | `variables_of_another_terminal_decide_nothing` |
+//! | 12 Codex runs only hooks that the user approved, and compares their exact text | `the_doctor_reports_whether_codex_runs_the_hooks_and_how_to_approve_them`, `an_installation_for_all_clients_is_removed_byte_for_byte` |
+//! | 13 an unknown entry in the configuration may disable all hooks | `only_known_events_and_keys_are_registered` |
+//! | 14 exit code 2 of a hook blocks the client or makes it loop | `a_hook_never_fails` |
+//! | 15 each client spells the names of our MCP tools differently | `our_tools_are_recognized_in_the_spelling_of_every_client` |
+//! | 16 the memory names our tools as the model knows them | as 2; `readOnlyHint` in the tests of the server |
+//! | 17 the path of our program may contain blanks, and the command may use variables | `a_registered_command_works_from_a_path_with_blanks` |
 
 use std::{collections::BTreeSet, fs, path::Path, process::Stdio};
 
