@@ -18,7 +18,7 @@
 //! | 14 exit code 2 of a hook blocks the client or makes it loop | `a_hook_never_fails` |
 //! | 15 each client spells the names of our MCP tools differently | `our_tools_are_recognized_in_the_spelling_of_every_client` |
 //! | 16 the memory names our tools as the model knows them | as 2; `readOnlyHint` in the tests of the server |
-//! | 17 the path of our program may contain blanks, and the command may use variables | `a_registered_command_works_from_a_path_with_blanks` |
+//! | 17 a quoted command works although its path contains blanks | `a_registered_command_works_from_a_path_with_blanks` |
 
 use std::{collections::BTreeSet, fs, path::Path, process::Stdio};
 
