@@ -29,6 +29,9 @@ const FINDING_CHARS_MIN: usize = 100;
 /// A shorter answer without any lookup is not a finding.
 const CHAT_CHARS_MIN: usize = 400;
 
+/// Number of rows for the answers of forms in a turn. Further answers are facts of the last one.
+const FORM_ROWS_MAX: usize = 3;
+
 /// A shorter explanation of why nothing was found is no finding.
 const EMPTY_RESULT_CHARS_MIN: usize = 800;
 
@@ -316,6 +319,12 @@ fn user_decisions<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observ
     let forms = forms.map(move |choice| {
         decision(chosen_title(choice), "Answered by the user", choice.to_string())
     });
+    let mut forms: Vec<Observation> = forms.collect();
+    // A row for every answer of a long form would displace the work.
+    for choice in forms.split_off(forms.len().min(FORM_ROWS_MAX)) {
+        let last = &mut forms[FORM_ROWS_MAX - 1];
+        fact(&mut last.facts, &format!("Also answered: {}", choice.title));
+    }
     let picked = parsed.prompt.picked.iter().filter(|picked| picked.is_decision);
     let picked = picked.map(move |picked| {
         let text = format!("{} → {}", picked.question.trim_end_matches('.'), picked.answer);
@@ -333,7 +342,7 @@ fn user_decisions<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observ
     });
     let stated = parsed.prompt.decisions.iter();
     let stated = stated.map(move |text| decision(title(text), "Decided by the user", text.clone()));
-    forms.take(3).chain(picked).chain(stated).take(4)
+    forms.into_iter().chain(picked).chain(stated).take(4)
 }
 
 /// What the user typed into a form about how things are.

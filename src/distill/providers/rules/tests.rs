@@ -169,6 +169,23 @@ fn an_empty_result_and_an_interim_report_leave_no_row() {
 }
 
 #[test]
+fn no_answer_of_a_long_form_is_lost() {
+    let answers: serde_json::Map<String, Value> = ["database", "cache", "queue", "log", "index"]
+        .map(|part| {
+            (
+                format!("Which {part} should the carts use?"),
+                format!("The {part} of the shop").into(),
+            )
+        })
+        .into_iter()
+        .collect();
+    let form = tool("AskUserQuestion", &Value::Null, &serde_json::json!({"answers": answers}));
+    let reply = Recorded { tools: vec![form], is_over: true, ..Recorded::default() }.extract();
+    assert_eq!(reply.matches("<type>decision</type>").count(), 3, "{reply}");
+    assert_eq!(reply.matches("<fact>Also answered: The ").count(), 2, "{reply}");
+}
+
+#[test]
 fn a_form_keeps_what_the_chosen_option_means() {
     let question = "Which database should the carts use?";
     let options = serde_json::json!([
