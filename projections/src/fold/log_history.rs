@@ -190,8 +190,8 @@ impl Store {
     }
 }
 
-/// Whether the last folded record is not where it was, or an unfolded record is between it and the
-/// place where reading continues.
+/// Returns true if the log does not contain the last folded record at its position, or contains an
+/// unfolded record before the position where reading continues.
 fn does_history_differ(log: &Log, reached: FoldedPosition) -> Result<bool> {
     let FoldedPosition { last: (seq, id), position } = reached;
     let mut reader = log.read_from(seq);

@@ -374,8 +374,8 @@ impl ForeseenEvents {
         depth <= self.undoings.len() && undoers.any(|(undoer, _)| !self.is_void(*undoer, depth + 1))
     }
 
-    /// Whether a compaction is between a forgetting and its undo: then nothing is left to restore.
-    /// Events of different logs are compared by id, those of one log by place.
+    /// Returns true if a compaction ran after the forgetting and before its undo, so that nothing
+    /// can be restored. Compares events of different logs by id, and those of one log by position.
     fn is_too_late(&self, undoer: Id, undone: Id) -> bool {
         let (undoer, undone) =
             ((undoer, self.places.get(&undoer)), (undone, self.places.get(&undone)));

@@ -23,8 +23,8 @@ pub(crate) struct Sources {
     pub(crate) agent_type: Option<String>,
     /// Files written according to tool inputs, each once, in order.
     pub(crate) written: Vec<String>,
-    /// Whether any of them was forgotten. Then no memory is made from the others either: the reply
-    /// may contain forgotten content.
+    /// True if one of them was forgotten. The reply may contain its content, so that no memory is
+    /// made from it.
     pub(crate) is_forgotten: bool,
     root: String,
 }

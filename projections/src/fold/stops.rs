@@ -40,8 +40,8 @@ pub(crate) fn text_bytes(stop: &SummaryRequested) -> usize {
     stop.last_user_message.len() + stop.last_assistant_message.len() + remarks
 }
 
-/// Whether nothing followed the last prompt of a session. The end of the session then ends its
-/// turn: the request may matter to later sessions.
+/// Returns true if no event followed the last prompt of a session. The end of the session then ends
+/// the turn, so that the request is distilled.
 fn is_unanswered(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
     let place = sessions::place(rows, event)?;
     let begun = "select min(seq) from prompts where session = ?1 and number >= ?2 and turn = ?2

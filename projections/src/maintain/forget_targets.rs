@@ -116,8 +116,8 @@ impl Store {
         Ok(names)
     }
 
-    /// Whether a memory with this id existed and is gone, and the forgetting that removed it, if
-    /// certain.
+    /// Returns whether a memory with this id was deleted, and the forget operation that deleted it
+    /// if that is known.
     ///
     /// Ids are assigned in the order of the log, so a forgotten observation is between its
     /// neighbors. Of other kinds only the last id is known.

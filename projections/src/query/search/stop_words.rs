@@ -6,8 +6,8 @@ pub(crate) fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.binary_search(&word).is_ok()
 }
 
-/// Whether a pair of characters only has a grammatical function: it contains a particle, or
-/// consists of Hiragana. Japanese writes names and nouns in other scripts.
+/// Returns true for a pair of characters with a grammatical function only: it contains a particle,
+/// or consists of Hiragana. Japanese writes names and nouns in other scripts.
 pub(crate) fn is_stop_pair(pair: &str) -> bool {
     const PARTICLES: &str = "的了吗呢吧么什怎哪这那们是我你您麼嗎這們をはのにでがとも";
     let is_hiragana = |c: char| ('\u{3041}'..='\u{309F}').contains(&c);

@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use super::answer::Answer;
-use super::choices::Choice;
-use super::commands::{Commit, Purpose, Run};
+use super::commands::{Purpose, Run};
+use super::commits::Commit;
 use super::files::{self, FileChange};
+use super::forms::FormAnswer;
 use super::prompt::plan_heading;
 use super::text::{add, clip, code, contains_any, one_line, relative, words};
 use crate::turn_prompt::{ToolView, Turn};
@@ -27,7 +28,7 @@ pub(super) struct Evidence {
     /// Web pages, subagents and MCP tools, each with its result.
     pub(super) consulted: Vec<String>,
     /// Questions put to the user during the turn, with the answers.
-    pub(super) choices: Vec<Choice>,
+    pub(super) choices: Vec<FormAnswer>,
     /// Unfinished tasks from the assistant's to-do list.
     pub(super) unfinished: Vec<String>,
     /// A program asked for data, and there is none, such as a review without findings.
@@ -172,7 +173,7 @@ impl Evidence {
             let description = chosen.and_then(|option| option["description"].as_str());
             // Of several options the answer lists the labels.
             let is_chosen = |option: &Value| answer.starts_with(&label(option));
-            let choice = Choice {
+            let choice = FormAnswer {
                 header: one_line(header),
                 question: clip(question, 300),
                 answer: clip(answer, 300),

@@ -1,14 +1,16 @@
 //! Builds the observations of a turn, the most useful first.
 
-use super::choices::{Choice, choice_clause, is_vague, last_question_of, without_option_name};
+use super::choices::choice_clause;
 use super::command_rows;
 use super::commands::Purpose;
 use super::corrections;
 use super::evidence::Fix;
 use super::files::{Class, FileChange};
+use super::forms::{FormAnswer, is_vague, last_question_of};
 use super::interrupted;
 use super::kinds::{self, Kind};
 use super::parsed_turn::ParsedTurn;
+use super::picks::without_option_name;
 use super::reply::Observation;
 use super::text::{
     TITLE_CHARS_MAX, add, clip, code, contains_any, listing, padded, sentence_case, title, words,
@@ -358,7 +360,7 @@ fn user_statements<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Obser
 }
 
 /// Formats `Auto-execute — Should a plan wait for approval?`
-fn chosen_title(choice: &Choice) -> String {
+fn chosen_title(choice: &FormAnswer) -> String {
     let answer = choice.answer.trim_end_matches(['.', '。']);
     let answer = ["(Recommended)", "(recommended)", "(recomanat)", "(Önerilen)", "(推荐)"]
         .iter()

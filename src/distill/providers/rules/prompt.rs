@@ -1,7 +1,8 @@
 //! Parses the prompt of a turn: the request, and the decisions and rules of the user.
 
-use super::choices::{self, Picked, is_proposal};
+use super::choices::is_proposal;
 use super::markdown::{self, Block, sentences};
+use super::picks::{self, Picked};
 use super::text::{
     add, alternatives, clip, contains_any, fitting_title, is_among, one_line, padded,
     sentence_case, starts_with_any, words,
@@ -61,7 +62,7 @@ impl Prompt {
         let own = without_pasted(&blocks);
         let typed = blocks.into_iter().map(text).collect::<Vec<_>>().join("\n");
         let rules = user_rules::rules(&own).iter().map(|rule| as_rule(rule)).collect();
-        let picked = choices::picked(&typed, previous_message);
+        let picked = picks::picked(&typed, previous_message);
         let mut decisions = Vec::new();
         for sentence in sentences(&typed).into_iter().filter(|text| is_choice(text)) {
             add(&mut decisions, clip(&sentence_case(without_courtesy(sentence)), 240), 2);

@@ -311,13 +311,13 @@ impl<'a> Clause<'a> {
         Some((Self { sign, text, is_quoted: false, is_open }, after))
     }
 
-    /// Whether it requests exact words.
+    /// Returns true for quotes and signs, which request exact words.
     pub(super) fn is_operator(&self) -> bool {
         self.sign.is_some() || self.is_quoted || self.is_open
     }
 
-    /// Whether the last word may be the start of a longer one. `is_alone` means that it is the
-    /// first of the query: only then a stop word is searched for.
+    /// Returns true if the last word may be the start of a longer one. A stop word counts only if
+    /// `is_alone`: it is the first word of the query.
     fn is_incomplete(&self, is_alone: bool) -> bool {
         let last = tokens::words(self.text).last().map(|(_, word)| word).unwrap_or_default();
         let is_word = !last.starts_with(fts_terms::is_unspaced);
