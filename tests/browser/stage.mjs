@@ -8,6 +8,9 @@ import { dirname, join } from "node:path";
 const { CLAUDE_MEM_BINARY: binary, CHROMIUM, PLAYWRIGHT, AXE, SCREENSHOTS, HOME } = process.env;
 const { chromium } = await import(join(PLAYWRIGHT, "playwright-core/index.mjs"));
 
+/** Waiting for a state ends shortly before the test runner would end the test, which shows no page. */
+const PATIENCE_MS = 240_000;
+
 const FLAGS = [
   "--no-sandbox",
   "--disable-gpu",
@@ -143,7 +146,7 @@ export async function open(play, options = {}) {
     locale: "en-GB",
   };
   const context = await chromium.launchPersistentContext(profile, { ...settings, ...options });
-  context.setDefaultTimeout(20_000);
+  context.setDefaultTimeout(PATIENCE_MS);
   await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin });
   const troubles = [];
   const page = await context.newPage();
@@ -202,8 +205,8 @@ export async function sees(locator, text) {
 
 /** Waits until there are as many. */
 export async function counts(locator, wanted) {
-  for (let tries = 0; (await locator.count()) !== wanted; tries += 1) {
-    assert.ok(tries < 400, `there are ${await locator.count()} and not ${wanted} of ${locator}`);
+  for (const end = Date.now() + PATIENCE_MS; (await locator.count()) !== wanted; ) {
+    assert.ok(Date.now() < end, `there are ${await locator.count()} and not ${wanted} of ${locator}`);
     await locator.page().evaluate(() => new Promise(requestAnimationFrame));
     await locator.page().waitForTimeout(25);
   }

@@ -10,6 +10,7 @@ mod model_server;
 mod pack_model;
 mod requests;
 mod secrets;
+mod size;
 mod soak;
 mod storm;
 
@@ -53,6 +54,7 @@ enum Command {
     Dump(dump::Dump),
     Soak(soak::Soak),
     Secrets(secrets::Secrets),
+    Size(size::Size),
 }
 
 impl Command {
@@ -70,6 +72,7 @@ impl Command {
             Self::Dump(command) => command.run(),
             Self::Soak(command) => command.run(),
             Self::Secrets(command) => command.run(),
+            Self::Size(command) => command.run(),
         }
     }
 }
