@@ -4,7 +4,6 @@ use std::{
     fs,
     path::Path,
     process::{Command, Stdio},
-    time::Duration,
 };
 
 use claude_mem_tools::{
@@ -12,15 +11,13 @@ use claude_mem_tools::{
     model::{Answer, Script, Server},
 };
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
+    event::{PollFd, PollFlags, poll},
     fd::OwnedFd,
     process::{Pid, PidfdFlags, pidfd_open},
 };
 use serde_json::json;
 
 use crate::sandbox::{Sandbox, real_client};
-
-const PATIENCE: Duration = Duration::from_secs(90);
 
 /// One turn of a session, as the hooks record it.
 fn record_turn(sandbox: &Sandbox) {
@@ -67,17 +64,16 @@ fn killing_our_program_during_a_request_leaves_no_child_behind() {
     let sandbox = Sandbox::new();
     record_turn(&sandbox);
     let mut ours = project(&sandbox, &server, &client, &executable).spawn().unwrap();
-    server.wait_for_requests(1, PATIENCE).expect("the model is asked");
+    server.wait_for_requests(1);
     let children = processes_in(&sandbox.data().join("observer-sessions"));
     assert_eq!(children.len(), 2, "the client, and who watches over it");
 
     ours.kill().unwrap();
     ours.wait().unwrap();
 
-    let limit = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
     for child in children {
-        let ended = poll(&mut [PollFd::new(&child, PollFlags::IN)], Some(&limit)).unwrap();
-        assert_eq!(ended, 1, "a child lives on");
+        let ended = poll(&mut [PollFd::new(&child, PollFlags::IN)], None).unwrap();
+        assert_eq!(ended, 1);
     }
 }
 

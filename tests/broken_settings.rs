@@ -161,23 +161,6 @@ fn tools_are_not_recorded_if_the_skip_list_is_unreadable() {
 }
 
 #[test]
-fn the_copy_is_written_only_when_settings_change() {
-    let sandbox = Sandbox::new();
-    sandbox.run(&["settings", "set", "EXCLUDED_PROJECTS", "~/secret"]).ok();
-    prompt(&sandbox, "open", "one");
-    let copy = || fs::metadata(sandbox.data().join("settings.good")).unwrap();
-    let first = copy();
-    assert_eq!(first.mode() & 0o777, 0o600);
-    for text in ["two", "three"] {
-        prompt(&sandbox, "open", text);
-    }
-    assert_eq!((copy().ino(), copy().ctime_nsec()), (first.ino(), first.ctime_nsec()));
-    sandbox.run(&["settings", "set", "EXCLUDED_PROJECTS", "~/other"]).ok();
-    prompt(&sandbox, "open", "four");
-    assert_ne!(copy().ino(), first.ino());
-}
-
-#[test]
 fn without_its_mode_memory_can_be_read_and_doctor_reports_it() {
     let sandbox = Sandbox::new();
     sandbox.run(&["remember", "the zebra sleeps at noon"]).ok();

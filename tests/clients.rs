@@ -334,23 +334,6 @@ fn comments_numbers_and_line_ends_around_our_entries_stay() {
 }
 
 #[test]
-fn configuration_directories_follow_the_variables_of_the_system() {
-    let sandbox = Sandbox::new();
-    let config = sandbox.home().join("conf");
-    sandbox.write("conf/opencode/opencode.json", "{}\n");
-    let variables = [("XDG_CONFIG_HOME", config.to_str().unwrap())];
-    let listed = sandbox.run_with(&["install", "--list"], &variables, "").ok();
-    let row = listed.lines().find(|line| line.contains("opencode")).unwrap();
-    assert!(row.contains("found"), "{row}");
-    sandbox.run_with(&["install", "--client", "opencode"], &variables, "").ok();
-    assert!(sandbox.home().join("conf/opencode/plugins/claude-mem.js").is_file());
-    assert!(sandbox.read("conf/opencode/opencode.json").contains("\"mcp\""));
-    assert!(!sandbox.home().join(".config").exists());
-    sandbox.run_with(&["uninstall"], &variables, "").ok();
-    assert_eq!(sandbox.read("conf/opencode/opencode.json"), "{}\n");
-}
-
-#[test]
 fn clients_with_mcp_alone_get_the_server_and_lose_it_byte_for_byte() {
     let sandbox = Sandbox::new();
     let files = [

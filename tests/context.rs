@@ -252,28 +252,6 @@ fn the_client_accepts_the_context_of_any_memory_size() {
 }
 
 #[test]
-fn observations_that_differ_in_one_word_or_file_are_all_in_the_context() {
-    let mut past = Past::new();
-    for name in ["payment", "checkout", "invoice"] {
-        let title = format!("Fixed the crash in the {name} service when the basket is empty");
-        past.observe("one", "bugfix", &title, &format!("src/{name}.rs"));
-    }
-    for file in ["src/a.rs", "src/b.rs"] {
-        past.observe("two", "refactor", "Split the module that had grown too large", file);
-    }
-    for number in 0..2 {
-        past.observe(&format!("three-{number}"), "decision", "Use WAL for the ledger", "db.rs");
-    }
-    let page = past.begin("new", "startup");
-    for name in ["payment", "checkout", "invoice"] {
-        assert!(page.contains(&format!("crash in the {name} service")), "{name}:\n{page}");
-    }
-    assert_eq!(page.matches(" Split the module that had grown too large [").count(), 2, "{page}");
-    assert_eq!(page.matches("decision: Use WAL for the ledger [").count(), 1, "{page}");
-    assert!(!page.contains('×'), "{page}");
-}
-
-#[test]
 fn the_injected_context_is_never_recorded_as_new() {
     let mut past = Past::new();
     past.observe("one", "decision", "A memorable decision", "a.rs");

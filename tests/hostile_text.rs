@@ -100,7 +100,7 @@ fn plant_configuration(sandbox: &Sandbox) {
 
 /// The output of a command at a terminal, errors included.
 fn shown(sandbox: &Sandbox, arguments: &[&str]) -> String {
-    let (mut shown, name) = pseudo_terminal::open().unwrap();
+    let (mut shown, name) = pseudo_terminal::open_terminal().unwrap();
     let open = || OpenOptions::new().read(true).write(true).open(&name).unwrap();
     let mut command = sandbox.command(arguments);
     command.env("TERM", "xterm-256color").env("CLAUDE_MEM_PROVIDER", "extract");

@@ -110,7 +110,7 @@ fn a_device_is_written_in_place_or_refused_and_stays_a_device() {
 #[test]
 fn a_terminal_shows_what_is_exported_to_it() {
     let sandbox = with(&CASES[0], |_| {});
-    let (mut shown, name) = claude_mem_tools::pseudo_terminal::open().unwrap();
+    let (mut shown, name) = claude_mem_tools::pseudo_terminal::open_terminal().unwrap();
     sandbox.run(&["export", "--output", &name]).ok();
     let mut bytes = [0; 4096];
     let length = shown.read(&mut bytes).unwrap();
@@ -189,18 +189,6 @@ fn a_link_stays_and_its_target_is_replaced_with_its_mode() {
 }
 
 #[test]
-fn a_dangling_link_stays_and_its_target_is_created() {
-    let key = output(&["key", "new"], ".claude-mem/ship.key");
-    for case in CASES.iter().chain([&key]) {
-        let sandbox = with(case, |file| symlink("target", file).unwrap());
-        sandbox.run(case.arguments).ok();
-        let file = sandbox.home().join(case.file);
-        assert!(fs::symlink_metadata(&file).unwrap().is_symlink(), "{}", case.file);
-        assert!(fs::metadata(file).unwrap().len() > 2, "{}", case.file);
-    }
-}
-
-#[test]
 fn a_read_only_file_is_refused_and_stays_as_it_was() {
     for case in CASES {
         let sandbox = with(case, |file| {
@@ -212,24 +200,6 @@ fn a_read_only_file_is_refused_and_stays_as_it_was() {
         let file = sandbox.home().join(case.file);
         assert_eq!(fs::read_to_string(&file).unwrap(), original(case), "{}", case.file);
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o444);
-    }
-}
-
-#[test]
-fn a_key_never_overwrites_a_file() {
-    let case = output(&["key", "new"], ".claude-mem/ship.key");
-    let put: [fn(&Path); 3] = [
-        |file| rustix::fs::mkfifoat(rustix::fs::CWD, file, 0o600.into()).unwrap(),
-        |file| symlink("/dev/null", file).unwrap(),
-        |file| fs::write(file, "mine").unwrap(),
-    ];
-    for put in put {
-        let sandbox = with(&case, put);
-        let file = sandbox.home().join(case.file);
-        let before = fs::symlink_metadata(&file).unwrap();
-        sandbox.run(case.arguments).fails(1);
-        let after = fs::symlink_metadata(&file).unwrap();
-        assert_eq!((before.file_type(), before.len()), (after.file_type(), after.len()));
     }
 }
 

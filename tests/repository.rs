@@ -1,30 +1,9 @@
-//! Conventions of the repository: crate metadata, pinned actions, the oldest supported Rust, the
-//! changelog.
+//! Conventions of the repository: pinned actions, the oldest supported Rust, the changelog.
 
-use std::{fs, path::Path, process::Command};
-
-use serde_json::Value;
+use std::{fs, path::Path};
 
 fn read(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
-}
-
-#[test]
-fn every_crate_has_metadata() {
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);
-    let output = command.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
-    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let packages = metadata["packages"].as_array().unwrap();
-    assert!(packages.len() > 3);
-    for package in packages {
-        for field in ["description", "license", "readme", "rust_version"] {
-            assert!(package[field].is_string(), "{} has no {field}", package["name"]);
-        }
-        for field in ["keywords", "categories"] {
-            assert_ne!(package[field], Value::Array(Vec::new()), "{} {field}", package["name"]);
-        }
-    }
 }
 
 #[test]

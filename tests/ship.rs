@@ -143,23 +143,6 @@ fn restore_never_overwrites_a_log() {
 }
 
 #[test]
-fn a_log_can_be_restored_to_a_time_or_an_event() {
-    let sandbox = remembered();
-    ship(&sandbox).ok();
-    let events = sandbox.events();
-    let id = events[3]["id"].as_str().unwrap();
-    let machine = Sandbox::new();
-    machine.run(&["restore", "--from", &remote(&sandbox), "--until", id]).ok();
-    assert_eq!(machine.events(), events[..4]);
-    let machine = Sandbox::new();
-    machine.run(&["restore", "--from", &remote(&sandbox), "--until", "2020-01-01"]).ok();
-    assert_eq!(machine.events(), Vec::<Value>::new());
-    let error =
-        Sandbox::new().run(&["restore", "--from", &remote(&sandbox), "--until", "x"]).fails(2);
-    assert!(error.contains("neither a time nor the ID of an event"), "{error}");
-}
-
-#[test]
 fn a_key_can_be_copied_to_another_machine_and_is_never_replaced() {
     let sandbox = remembered();
     let key = sandbox.run(&["key", "new"]).ok();

@@ -1,7 +1,4 @@
-//! Steady load on a worker: nothing grows with use. `claude-mem-tools soak` is the long form, which
-//! also watches resident memory.
-
-use std::time::Duration;
+//! Steady load on a worker: nothing grows with use.
 
 use claude_mem_tools::soak::{Soak, soak};
 
@@ -20,18 +17,12 @@ const WARM: usize = 3;
 #[test]
 fn steady_load_leaves_no_descriptors_threads_or_entries_behind() {
     let sandbox = Sandbox::new();
-    let report = soak(
-        &Soak {
-            binary: binary().to_path_buf(),
-            home: sandbox.home(),
-            warm_up_rounds: 0,
-            rounds: 60,
-            time_max: Duration::MAX,
-            pace: Duration::ZERO,
-            sample_rounds: 5,
-        },
-        |_| (),
-    );
+    let report = soak(&Soak {
+        binary: binary().to_path_buf(),
+        home: sandbox.home(),
+        rounds: 60,
+        sample_rounds: 5,
+    });
     let report = report.unwrap_or_else(|error| panic!("{error}\n{}", sandbox.diagnostics()));
     assert!(report.streamed > report.events, "the stream had a listener: {report:?}");
     let warm = &report.samples[WARM];

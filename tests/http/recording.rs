@@ -100,32 +100,6 @@ fn the_routes_and_names_of_early_extensions_work() {
 }
 
 #[test]
-fn events_that_hooks_skip_are_skipped_with_a_reason() {
-    let site = Site::with(&[
-        ("CLAUDE_MEM_SKIP_TOOLS", "Glob"),
-        ("CLAUDE_MEM_EXCLUDED_PROJECTS", "/work/secret/**"),
-    ]);
-    let used = |tool: &str, cwd: &str| {
-        let used = json!({"contentSessionId": "s", "tool_name": tool, "cwd": cwd});
-        site.post("/api/sessions/observations", &used)["reason"].clone()
-    };
-    assert_eq!(used("Glob", "/work/shop"), "tool_excluded");
-    assert_eq!(used("Bash", "/work/secret/x"), "project_excluded");
-    assert_eq!(used("mcp__claude-mem__search", "/work/shop"), "session_memory_meta");
-    let subagent = json!({"contentSessionId": "s", "agentId": "a1"});
-    assert_eq!(site.post("/api/sessions/summarize", &subagent)["reason"], "subagent_context");
-    let protocol = "<task-notification>x</task-notification>";
-    let init = json!({"contentSessionId": "s", "prompt": protocol});
-    assert_eq!(site.post("/api/sessions/init", &init)["reason"], "internal_protocol");
-    assert_eq!(site.sandbox.events(), [json!(null); 0]);
-    let private = json!({"contentSessionId": "s", "prompt": "<private>all</private>"});
-    assert_eq!(site.post("/api/sessions/init", &private)["reason"], "private");
-    assert_eq!(used("Bash", "/work/shop"), "private");
-    let empty = json!({"contentSessionId": " ", "tool_name": "Bash"});
-    assert_eq!(site.ask("POST", "/api/sessions/observations", Some(&empty)).status, 400);
-}
-
-#[test]
 fn sessions_can_be_addressed_by_number_and_unknown_ones_are_created() {
     let site = Site::new();
     let body = json!({"userPrompt": "fix it", "project": "shop"});

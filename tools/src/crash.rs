@@ -46,7 +46,7 @@ pub enum Role {
 
 /// The result.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct CrashOutcome {
     /// Processes killed.
     pub kills: u64,
     /// Acknowledged records.
@@ -69,7 +69,7 @@ pub struct Outcome {
     pub gaps: BTreeMap<&'static str, u64>,
 }
 
-impl Outcome {
+impl CrashOutcome {
     /// Whether the log kept its guarantees.
     pub fn is_good(&self) -> bool {
         self.lost + self.repeated + self.wrong + self.untailed == 0
@@ -82,7 +82,7 @@ fn options() -> Options {
 }
 
 /// Runs the storm.
-pub fn storm(storm: &Storm) -> Result<Outcome, Box<dyn Error>> {
+pub fn storm(storm: &Storm) -> Result<CrashOutcome, Box<dyn Error>> {
     let mut random = Random(storm.seed | 1);
     let roles: Vec<Role> = std::iter::repeat_n(Role::Write, storm.writers)
         .chain([Role::Maintain, Role::Compact, Role::Tail])
@@ -239,8 +239,8 @@ fn payload(id: Id) -> Vec<u8> {
     bytes
 }
 
-fn examine(storm: &Storm, log: &Path, started: u64) -> Result<Outcome, Box<dyn Error>> {
-    let mut outcome = Outcome { kills: storm.kills, ..Outcome::default() };
+fn examine(storm: &Storm, log: &Path, started: u64) -> Result<CrashOutcome, Box<dyn Error>> {
+    let mut outcome = CrashOutcome { kills: storm.kills, ..CrashOutcome::default() };
     let mut records = HashSet::new();
     let log = Log::open(log, options())?;
     let mut reader = log.read_from_start();

@@ -1,6 +1,6 @@
 //! Tools for tests of claude-mem: a scripted model server, a bucket that fails on demand, the real
-//! Claude Code client, a storm of killed processes, one of socket events, steady load on a
-//! worker, and a pseudo-terminal. All of them need Unix.
+//! Claude Code client, a storm of killed processes, steady load on a worker, and a
+//! pseudo-terminal. All of them need Unix.
 
 #![cfg(unix)]
 
@@ -9,11 +9,11 @@ pub mod bucket;
 pub mod client;
 pub mod client_fixtures;
 pub mod crash;
+mod http_server;
 pub mod model;
 pub mod placeholders;
 pub mod pseudo_terminal;
 pub mod s3;
 pub mod soak;
-pub mod socket_storm;
 pub mod tls;
 pub mod worker_process;

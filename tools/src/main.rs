@@ -5,8 +5,6 @@ mod bench;
 #[cfg(unix)]
 mod commands;
 #[cfg(unix)]
-mod inspect;
-#[cfg(unix)]
 mod pack;
 
 use std::process::ExitCode;

@@ -12,7 +12,7 @@ use rustix::{
 };
 
 /// The controlling end of a terminal, and the path of the other end.
-pub fn open() -> io::Result<(File, String)> {
+pub fn open_terminal() -> io::Result<(File, String)> {
     let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&screen)?;
     unlockpt(&screen)?;
@@ -28,7 +28,7 @@ pub fn resize(screen: &File, columns: u16, rows: u16) -> io::Result<()> {
 
 /// Starts a command with all standard streams connected to a terminal of this size.
 pub fn spawn(mut command: Command, columns: u16, rows: u16) -> io::Result<(Child, File)> {
-    let (screen, name) = open()?;
+    let (screen, name) = open_terminal()?;
     resize(&screen, columns, rows)?;
     let end = || OpenOptions::new().read(true).write(true).open(&name);
     command.env("TERM", "xterm-256color").env("PAGER", "cat");

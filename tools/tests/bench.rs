@@ -26,8 +26,6 @@ fn a_quick_run_of_the_log_reports_every_figure_and_leaves_nothing_behind() {
             "Speed of a scan",
             "Bytes on disk",
             "Memory of a reader over 10 GB",
-            "Compressing payloads",
-            "Appending from many processes at once",
         ]
     );
     let markdown = fs::read_to_string(out.join("log.md")).unwrap();
@@ -47,6 +45,6 @@ fn a_group_or_figure_that_does_not_exist_is_named_with_those_that_do() {
     let error = fails(&["poetry"]);
     let expected = "error: there is no `poetry` to measure; there is all, log, ";
     assert!(error.starts_with(expected), "{error}");
-    let expected = "error: `log` has only: append, read, space, memory, compression, processes\n";
+    let expected = "error: `log` has only: append, read, space, memory\n";
     assert_eq!(fails(&["log", "--only", "rhyme"]), expected);
 }

@@ -1,4 +1,4 @@
-//! The real Claude Code client with the scripted model, the basis of end-to-end tests.
+//! The real Claude Code with the scripted model: what its hooks get, which the tests of this program rely on.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use claude_mem_tools::client::{Client, Outcome};
 use claude_mem_tools::model::{Answer, Request, Script, Server, Usage};
@@ -186,88 +185,4 @@ fn assert_tool_payloads(hooked: &Hooked, file: &str) {
     let error = failed["error"].as_str().unwrap();
     assert!(error.contains("Exit code 3") && error.contains("broken"), "{error}");
     assert!(failed["is_interrupt"] == false && failed["tool_response"].is_null());
-}
-
-#[test]
-fn an_error_of_the_model_is_a_result_with_its_status() {
-    let server = Server::start(Script::new().otherwise(Answer::http(529))).unwrap();
-    let client = client(&server).env("CLAUDE_CODE_MAX_RETRIES", "1");
-    let outcome = client.prompt("hi").unwrap();
-    assert_eq!(outcome.status.code(), Some(1), "{outcome:#?}");
-    let result = outcome.result();
-    assert_eq!((&result["is_error"], &result["api_error_status"]), (&json!(true), &json!(529)));
-    assert!(outcome.messages().iter().any(|message| message["subtype"] == "api_retry"));
-    assert_eq!(server.requests().len(), 2, "the first try and one more");
-}
-
-/// The client repeats the streaming request as long as it may retry, and then requests without
-/// streaming.
-#[test]
-fn a_broken_stream_is_requested_again() {
-    for (broken, retries, second_is_streamed) in [
-        (Answer::text("Never whole.").cut(), "1", true),
-        (Answer::text("Never whole.").cut(), "0", false),
-        (Answer::text("Never whole.").fail("overloaded_error", "Overloaded"), "1", false),
-        (Answer::malformed(), "1", false),
-    ] {
-        let script = Script::new().then(broken.clone()).then(Answer::text("Whole."));
-        let server = Server::start(script).unwrap();
-        let outcome = client(&server).env("CLAUDE_CODE_MAX_RETRIES", retries).prompt("hi").unwrap();
-        assert_ended_well(&outcome);
-        assert_eq!(outcome.result()["result"], "Whole.");
-        let streamed: Vec<_> = server.requests().iter().map(Request::wants_stream).collect();
-        assert_eq!(streamed, [true, second_is_streamed], "{broken:?}");
-    }
-}
-
-#[test]
-fn tokens_are_reported_as_scripted() {
-    let usage = Usage { input: 1000, output: 70, cache_creation: 30, cache_read: 50 };
-    let server = Server::start(Script::new().then(Answer::text("Hi.").usage(usage))).unwrap();
-    let used = client(&server).prompt("hi").unwrap().result()["usage"].clone();
-    assert_eq!((&used["input_tokens"], &used["output_tokens"]), (&json!(1000), &json!(70)));
-    let cache = (&used["cache_creation_input_tokens"], &used["cache_read_input_tokens"]);
-    assert_eq!(cache, (&json!(30), &json!(50)));
-}
-
-#[test]
-fn a_client_whose_model_hangs_is_killed_at_the_time_limit() {
-    let server = Server::start(Script::new().otherwise(Answer::hang())).unwrap();
-    let outcome = client(&server).limit(Duration::from_secs(1)).prompt("hi").unwrap();
-    assert!(outcome.timed_out && !outcome.status.success(), "{outcome:#?}");
-}
-
-#[test]
-fn other_commands_of_the_client_run_in_the_same_world() {
-    let server = Server::start(Script::new()).unwrap();
-    let outcome = client(&server).call(["plugin", "list", "--json"]).unwrap();
-    assert_ended_well(&outcome);
-    assert_eq!(serde_json::from_str::<Value>(&outcome.stdout).unwrap(), json!([]));
-    assert!(server.requests().is_empty());
-}
-
-/// As a provider runs it: no tools, no settings, messages on stdin.
-#[test]
-fn as_a_child_process_it_reads_messages_from_stdin_and_sends_no_tools() {
-    let server = Server::start(Script::new().then(Answer::text("<skip/>"))).unwrap();
-    let message = json!({"type": "user", "message": {"role": "user", "content": "observe"}});
-    let client = client(&server).stdin(format!("{message}\n"));
-    let settings = r#"{"disableAllHooks":true,"alwaysThinkingEnabled":false}"#;
-    let outcome = client.call(
-        [
-            ["-p", "--verbose"].as_slice(),
-            &["--input-format", "stream-json", "--output-format", "stream-json"],
-            &["--model", "claude-haiku-4-5", "--system-prompt", "You observe.", "--tools", ""],
-            &["--setting-sources", "", "--strict-mcp-config", "--no-session-persistence"],
-            &["--disable-slash-commands", "--settings", settings],
-        ]
-        .concat(),
-    );
-    let outcome = outcome.unwrap();
-    assert_ended_well(&outcome);
-    assert_eq!(outcome.result()["result"], "<skip/>");
-    let request = &server.requests()[0];
-    assert!(request.tool_names().is_empty(), "{:?}", request.tool_names());
-    assert!(request.system_text().contains("You observe."));
-    assert_eq!(request.last_user_text().lines().last(), Some("observe"));
 }

@@ -115,32 +115,32 @@ fn a_module_with_a_folder_is_a_mod_rs() {
 /// The dependencies of each top-level module.
 fn module_graph(root: &Path) -> Graph {
     let text = without_comments_and_tests(&fs::read_to_string(root).unwrap());
-    let modules: BTreeSet<String> = text
-        .lines()
-        .filter_map(|line| {
-            let declared = line.trim_start_matches("pub(crate) ").trim_start_matches("pub ");
-            Some(declared.strip_prefix("mod ")?.split([';', ' ', '{']).next()?.to_owned())
-        })
-        .collect();
+    let declared = |line: &str| {
+        let line = line.trim_start_matches("pub(crate) ").trim_start_matches("pub ");
+        Some(line.strip_prefix("mod ")?.split([';', ' ', '{']).next()?.to_owned())
+    };
+    let modules: BTreeSet<String> = text.lines().filter_map(declared).collect();
+    // The names that the root re-exports from a module.
     let mut reexports = BTreeMap::new();
-    for path in used_paths(&text) {
-        let steps: Vec<&str> = path.iter().map(String::as_str).filter(|s| *s != "crate").collect();
-        if let (Some(first), Some(last)) = (steps.first(), steps.last())
-            && modules.contains(*first)
-        {
-            reexports.insert((*last).to_owned(), (*first).to_owned());
+    for statement in text.split(';') {
+        let (_, path) = statement.rsplit_once("use ").unwrap_or_default();
+        let mut names = path.split(|c| !is_word(c)).filter(|name| *name != "crate");
+        if let Some(module) = names.next().filter(|name| modules.contains(*name)) {
+            reexports.extend(names.map(|name| (name.to_owned(), module.to_owned())));
         }
     }
     let mut graph = Graph::new();
-    let dir = root.parent().unwrap();
     for module in &modules {
         let edges = graph.entry(module.clone()).or_default();
-        for (file, depth) in files_of(dir, module) {
+        for (file, depth) in files_of(root.parent().unwrap(), module) {
             let text = without_comments_and_tests(&fs::read_to_string(file).unwrap());
             for name in names_below_root(&text, depth) {
-                let target =
-                    if modules.contains(&name) { Some(&name) } else { reexports.get(&name) };
-                edges.extend(target.filter(|target| *target != module).cloned());
+                let target = if modules.contains(name) {
+                    Some(name)
+                } else {
+                    reexports.get(name).map(String::as_str)
+                };
+                edges.extend(target.filter(|target| target != module).map(str::to_owned));
             }
         }
     }
@@ -172,28 +172,32 @@ fn files_of(dir: &Path, module: &str) -> Vec<(PathBuf, usize)> {
     files
 }
 
-/// The first step below the crate root of every path.
-fn names_below_root(text: &str, depth: usize) -> Vec<String> {
+/// The first step below the crate root of every path: `a` and `b` in `crate::{a::c, b}`.
+fn names_below_root(text: &str, depth: usize) -> Vec<&str> {
     let mut names = Vec::new();
-    let root = "super::".repeat(depth);
-    for path in used_paths(text) {
-        let below = match path.first().map(String::as_str) {
-            Some("crate") => path.get(1),
-            Some("super") => {
-                let supers = path.iter().take_while(|step| *step == "super").count();
-                path.get(supers).filter(|_| supers == depth)
-            }
-            _ => None,
-        };
-        names.extend(below.cloned());
-    }
-    for prefix in ["crate::", root.as_str()] {
+    let supers = "super::".repeat(depth);
+    for prefix in ["crate::", supers.as_str()] {
         for (at, _) in text.match_indices(prefix) {
             let before = text[..at].chars().next_back().unwrap_or(' ');
+            if is_word(before) || before == ':' {
+                continue;
+            }
             let rest = &text[at + prefix.len()..];
-            let len = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
-            if !is_word(before) && before != ':' && len > 0 {
-                names.push(rest[..len].to_owned());
+            let (mut level, mut is_first) = (0, true);
+            for (at, c) in rest.char_indices() {
+                match c {
+                    '{' => level += 1,
+                    '}' => level -= 1,
+                    ',' => is_first |= level == 1,
+                    c if is_word(c) && level < 2 && is_first => {
+                        is_first = false;
+                        names.push(rest[at..].split(|c| !is_word(c)).next().unwrap());
+                    }
+                    _ => {}
+                }
+                if level == 0 && !is_first {
+                    break;
+                }
             }
         }
     }
@@ -202,48 +206,6 @@ fn names_below_root(text: &str, depth: usize) -> Vec<String> {
 
 fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
-}
-
-/// Every path that a `use` imports, step by step, without aliases.
-fn used_paths(text: &str) -> Vec<Vec<String>> {
-    let mut paths = Vec::new();
-    for statement in text.split(';') {
-        let start = statement.rfind("use ").filter(|at| {
-            let before = statement[..*at].trim_end();
-            before.is_empty() || before.ends_with(['}', ']', ')', '{']) || before.ends_with("pub")
-        });
-        if let Some(start) = start {
-            expand(statement[start + 4..].trim(), &[], &mut paths);
-        }
-    }
-    paths
-}
-
-fn expand(tree: &str, before: &[String], paths: &mut Vec<Vec<String>>) {
-    let (head, group) = tree
-        .split_once('{')
-        .map_or((tree, None), |(head, rest)| (head, Some(rest.trim_end().trim_end_matches('}'))));
-    let mut path = before.to_vec();
-    path.extend(head.split("::").map(str::trim).filter(|step| !step.is_empty()).map(|step| {
-        // The alias is the name for others.
-        step.split(" as ").last().unwrap().to_owned()
-    }));
-    let Some(group) = group else { return paths.push(path) };
-    let (mut depth, mut start) = (0, 0);
-    for (at, c) in group.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' => depth -= 1,
-            ',' if depth == 0 => {
-                expand(group[start..at].trim(), &path, paths);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    if !group[start..].trim().is_empty() {
-        expand(group[start..].trim(), &path, paths);
-    }
 }
 
 /// Removes comments and every item or statement under `#[cfg(test)]`.

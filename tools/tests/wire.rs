@@ -5,12 +5,9 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
 
 use claude_mem_tools::model::{Answer, Block, Gate, Request, Script, Server, Usage, When};
 use serde_json::{Value, json};
-
-const LONG: Duration = Duration::from_secs(60);
 
 struct Reply {
     status: u16,
@@ -233,7 +230,7 @@ fn dropping_the_server_ends_what_hangs() {
     for answer in [Answer::hang(), Answer::text("Hello.").stall()] {
         let server = always(answer);
         let mut connection = send(&server, "/v1/messages", &question("hi"));
-        assert!(server.wait_for_requests(1, LONG).is_some());
+        server.wait_for_requests(1);
         drop(server);
         let mut rest = String::new();
         connection.read_to_string(&mut rest).unwrap();
@@ -246,7 +243,7 @@ fn an_answer_waits_for_its_gate() {
     let gate = Gate::new();
     let server = always(Answer::text("Hello.").held_by(&gate));
     let mut connection = send(&server, "/v1/messages", &question("hi"));
-    assert!(server.wait_for_requests(1, LONG).is_some());
+    server.wait_for_requests(1);
     connection.set_nonblocking(true).unwrap();
     connection.read_exact(&mut [0]).expect_err("nothing comes through a closed gate");
     connection.set_nonblocking(false).unwrap();
@@ -275,13 +272,6 @@ fn requests_the_real_service_refuses_are_refused_and_use_up_no_step() {
     assert_eq!(refused(KEYS, "/v1/messages", &no_messages), invalid);
     assert_eq!(refused(KEYS, "/v1/nothing", &question("hi")), (404, "not_found_error".into()));
     assert_eq!(ask(&server, "hi").json()["content"][0]["text"], "first");
-}
-
-#[test]
-fn tokens_are_counted_without_asking_the_script() {
-    let server = Server::start(Script::new()).unwrap();
-    let reply = post(&server, "/v1/messages/count_tokens", KEYS, &question("hi"));
-    assert!(reply.json()["input_tokens"].as_u64().unwrap() > 10);
 }
 
 #[test]
@@ -355,36 +345,9 @@ fn every_request_is_recorded_whole_and_in_order() {
     assert_eq!(requests[2].body, question("three"));
 }
 
-#[test]
-fn a_body_in_chunks_is_read_too() {
-    let server = always(Answer::text("ok"));
-    let body = question("in chunks").to_string();
-    let (first, second) = body.split_at(10);
-    let mut connection = connect(&server);
-    write!(
-        connection,
-        "POST /v1/messages HTTP/1.1\r\nx-api-key: k\r\nanthropic-version: 1\r\n\
-         transfer-encoding: chunked\r\n\r\n{:x}\r\n{first}\r\n{:x};note\r\n{second}\r\n0\r\n\r\n",
-        first.len(),
-        second.len()
-    )
-    .unwrap();
-    connection.read_to_string(&mut String::new()).unwrap();
-    assert_eq!(server.requests()[0].last_user_text(), "in chunks");
-}
-
-#[test]
-fn a_closure_can_answer_from_the_request() {
-    let server = Server::answering(|request| Answer::text(request.last_user_text().to_uppercase()));
-    assert_eq!(ask(&server.unwrap(), "loud").json()["content"][0]["text"], "LOUD");
-}
-
-fn connect(server: &Server) -> TcpStream {
-    TcpStream::connect(server.url().trim_start_matches("http://")).unwrap()
-}
-
 fn send(server: &Server, path: &str, body: &Value) -> TcpStream {
-    let mut connection = connect(server);
+    let address = server.url().replace("http://", "");
+    let mut connection = TcpStream::connect(address).unwrap();
     let body = body.to_string();
     write!(
         connection,

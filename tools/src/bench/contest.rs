@@ -1,19 +1,19 @@
 //! Contestants take turns: each runs once per round, so that noise affects all of them.
 
-use super::Outcome;
+use super::BenchResult;
 use std::time::{Duration, Instant};
 
 /// One contestant.
 pub(crate) struct Contestant<'a> {
     pub(crate) name: String,
     /// Runs it once, and returns the time without preparation and cleanup.
-    pub(crate) turn: Box<dyn FnMut() -> Outcome<Duration> + 'a>,
+    pub(crate) turn: Box<dyn FnMut() -> BenchResult<Duration> + 'a>,
 }
 
 impl<'a> Contestant<'a> {
     pub(crate) fn new(
         name: impl Into<String>,
-        turn: impl FnMut() -> Outcome<Duration> + 'a,
+        turn: impl FnMut() -> BenchResult<Duration> + 'a,
     ) -> Self {
         Self { name: name.into(), turn: Box::new(turn) }
     }
@@ -65,7 +65,10 @@ impl Samples {
 }
 
 /// Runs `rounds` rounds, each starting with another contestant.
-pub(crate) fn contest(rounds: u64, contestants: &mut [Contestant<'_>]) -> Outcome<Vec<Samples>> {
+pub(crate) fn contest(
+    rounds: u64,
+    contestants: &mut [Contestant<'_>],
+) -> BenchResult<Vec<Samples>> {
     // Prepared data is written back first, so that no turn pays for it.
     rustix::fs::sync();
     let count = contestants.len();
@@ -81,7 +84,7 @@ pub(crate) fn contest(rounds: u64, contestants: &mut [Contestant<'_>]) -> Outcom
 }
 
 /// How long something takes.
-pub(crate) fn time<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(Duration, T)> {
+pub(crate) fn time<T>(work: impl FnOnce() -> BenchResult<T>) -> BenchResult<(Duration, T)> {
     let start = Instant::now();
     let done = work()?;
     Ok((start.elapsed(), done))

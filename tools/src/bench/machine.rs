@@ -3,7 +3,7 @@
 use std::{fs, path::Path, thread};
 
 /// Processors, memory, system, the file system of `dir`, and the load, in one line.
-pub(crate) fn describe(dir: &Path) -> String {
+pub(crate) fn describe_machine(dir: &Path) -> String {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let arch = std::env::consts::ARCH;
     let memory = memory_gb().map_or(String::new(), |gb| format!(", {gb} GB of memory"));

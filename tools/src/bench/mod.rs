@@ -5,20 +5,14 @@
 //! group is one file with a function, and one line in [`GROUPS`].
 
 pub(crate) mod all;
-mod ask;
-mod compact;
 mod contest;
-mod embed;
 mod fold;
 mod hooks;
-mod import;
-mod interactive;
 mod log;
 mod machine;
 mod recall;
 mod report;
 mod scratch;
-mod ship;
 mod vectors;
 mod worker;
 
@@ -33,7 +27,7 @@ pub(crate) use contest::{Contestant, Samples, contest, time};
 pub(crate) use report::{Figure, Report, Row, Verdict};
 pub(crate) use scratch::Scratch;
 
-pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
+pub(crate) type BenchResult<T> = Result<T, Box<dyn Error>>;
 
 /// A group of figures.
 pub(crate) struct Group {
@@ -44,39 +38,29 @@ pub(crate) struct Group {
 }
 
 /// Measures one figure, or a few that need the same preparation.
-pub(crate) type Measure = fn(&Settings, &Scratch) -> Outcome<Vec<Figure>>;
+pub(crate) type Measure = fn(Settings, &Scratch) -> BenchResult<Vec<Figure>>;
 
 /// Every group.
 pub(crate) const GROUPS: &[Group] = &[
-    log::GROUP,
-    hooks::GROUP,
+    log::LOG,
+    hooks::HOOKS,
     hooks::ADDED,
-    fold::GROUP,
-    ask::GROUP,
-    recall::GROUP,
-    import::GROUP,
-    compact::GROUP,
-    worker::GROUP,
-    ship::GROUP,
-    vectors::GROUP,
-    embed::GROUP,
-    interactive::GROUP,
+    fold::FOLD,
+    recall::RECALL,
+    worker::WORKER,
+    vectors::VECTORS,
 ];
 
 /// Options of a benchmark.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
     /// Tiny sizes, to check that everything runs. The figures mean nothing.
     pub(crate) quick: bool,
-    /// Whether other engines are measured, too, which takes a minute to build.
-    pub(crate) peers: bool,
-    /// Files used as samples of recorded content, besides our own source code.
-    pub(crate) samples: Option<std::path::PathBuf>,
 }
 
 impl Settings {
     /// Chooses one of two sizes.
-    pub(crate) fn size(&self, full: u64, quick: u64) -> u64 {
+    pub(crate) fn size(self, full: u64, quick: u64) -> u64 {
         if self.quick { quick } else { full }
     }
 }
@@ -85,9 +69,9 @@ impl Settings {
 pub(crate) fn run(
     group: &Group,
     only: Option<&str>,
-    settings: &Settings,
+    settings: Settings,
     scratch: &Scratch,
-) -> Outcome<Report> {
+) -> BenchResult<Report> {
     let wanted: Vec<_> =
         group.figures.iter().filter(|(name, _)| only.is_none_or(|only| only == *name)).collect();
     if wanted.is_empty() {
@@ -97,7 +81,7 @@ pub(crate) fn run(
     let mut report = Report {
         group: group.name,
         about: group.about,
-        machine: machine::describe(scratch.path()),
+        machine: machine::describe_machine(scratch.path()),
         quick: settings.quick,
         figures: Vec::new(),
     };
@@ -109,7 +93,7 @@ pub(crate) fn run(
 }
 
 /// The binary to measure: the given one, or the one next to this program.
-pub(crate) fn binary() -> Outcome<PathBuf> {
+pub(crate) fn binary() -> BenchResult<PathBuf> {
     let named = env::var_os("CLAUDE_MEM_BINARY").map(PathBuf::from);
     let found = named.unwrap_or(env::current_exe()?.with_file_name("claude-mem"));
     match found.is_file() {
@@ -124,18 +108,16 @@ pub(crate) fn binary() -> Outcome<PathBuf> {
 }
 
 /// Runs a part of a figure in a child process: `bench child …`.
-pub(crate) fn child(words: &[String]) -> Outcome<()> {
+pub(crate) fn child(words: &[String]) -> BenchResult<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         ["fold", ref rest @ ..] => fold::child(rest),
-        ["compact", ref rest @ ..] => compact::child(rest),
-        ["session", ref rest @ ..] => hooks::child(rest),
         _ => log::child(&words),
     }
 }
 
 /// Saves a report as Markdown and as JSON.
-pub(crate) fn write(report: &Report, dir: &Path) -> Outcome<()> {
+pub(crate) fn write(report: &Report, dir: &Path) -> BenchResult<()> {
     fs::create_dir_all(dir)?;
     fs::write(dir.join(format!("{}.md", report.group)), report.to_string())?;
     let json = serde_json::to_string_pretty(report)?;

@@ -1,6 +1,6 @@
 //! Temporary directories for benchmarks.
 
-use super::Outcome;
+use super::BenchResult;
 use std::path::{Path, PathBuf};
 
 /// A directory that is deleted when this is dropped.
@@ -9,7 +9,7 @@ pub(crate) struct Scratch(tempfile::TempDir);
 
 impl Scratch {
     /// Creates a directory below `dir`, which should be on the disk to be measured.
-    pub(crate) fn below(dir: &Path) -> Outcome<Self> {
+    pub(crate) fn below(dir: &Path) -> BenchResult<Self> {
         let made = tempfile::Builder::new().prefix("claude-mem-bench-").tempdir_in(dir);
         made.map(Self).map_err(|error| format!("cannot write in {}: {error}", dir.display()).into())
     }

@@ -5,10 +5,10 @@ use std::path::Path;
 use claude_mem_vectors::{MemoryKey, VectorWriter, Vectors, Window, digest, file};
 
 use super::{
-    Contestant, Figure, Group, Outcome, Row, Scratch, Settings, Verdict, contest, report, time,
+    BenchResult, Contestant, Figure, Group, Row, Scratch, Settings, Verdict, contest, report, time,
 };
 
-pub(super) const GROUP: Group = Group {
+pub(super) const VECTORS: Group = Group {
     name: "vectors",
     about: "The exact scan: a query of 384 dimensions is compared with every record, and the 200 \
         nearest memories are chosen. The vectors are random; a scan does the same work for all. \
@@ -20,25 +20,25 @@ const MODEL: [u8; 16] = [1; 16];
 const DIMENSIONS: usize = 384;
 const NEAREST: usize = 200;
 
-fn scan(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+fn scan(settings: Settings, scratch: &Scratch) -> BenchResult<Vec<Figure>> {
     measure(settings.size(100_000, 1_000), 4, settings, scratch)
 }
 
-fn scan_million(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+fn scan_million(settings: Settings, scratch: &Scratch) -> BenchResult<Vec<Figure>> {
     measure(settings.size(1_000_000, 2_000), 30, settings, scratch)
 }
 
 fn measure(
     count: u64,
     wanted_millis: u64,
-    settings: &Settings,
+    settings: Settings,
     scratch: &Scratch,
-) -> Outcome<Vec<Figure>> {
+) -> BenchResult<Vec<Figure>> {
     let path = file(&scratch.place(&format!("vectors-{count}")), &MODEL);
     let center = vec![0.02; DIMENSIONS];
     let mut random = Random(1);
     fill(&path, &center, count, &mut random)?;
-    let opened = || -> Outcome<Vectors> {
+    let opened = || -> BenchResult<Vectors> {
         Vectors::open(&path, MODEL, &center)?.ok_or_else(|| "the file cannot be used".into())
     };
     let mut vectors = opened()?;
@@ -95,7 +95,7 @@ fn sum(bytes: &[u8]) -> u64 {
 }
 
 /// Writes records of random vectors, one per memory.
-fn fill(path: &Path, center: &[f32], count: u64, random: &mut Random) -> Outcome<()> {
+fn fill(path: &Path, center: &[f32], count: u64, random: &mut Random) -> BenchResult<()> {
     let mut writer =
         VectorWriter::open(path, MODEL, center)?.ok_or("another process writes there")?;
     for row in 0..count as i64 {

@@ -15,7 +15,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::wire::{Answer, Request};
+use super::request::{Answer, Request};
 
 /// The bucket that the account may use.
 pub(super) const OURS: &str = "memories";

@@ -5,28 +5,28 @@
 //! Storage, for which there is no emulator.
 
 mod google;
-mod wire;
+mod request;
 
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
-    io::{self, BufReader},
-    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    io,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread,
 };
 
 use serde_json::Value;
 
+use crate::http_server::{HttpReply, HttpRequest, HttpServer};
+
 use self::{
     google::Google,
-    wire::{Answer, Request},
+    request::{Answer, Request},
 };
 
 /// The bucket. The server is stopped when this is dropped.
 #[derive(Debug)]
 pub struct Bucket {
-    address: SocketAddr,
+    http: HttpServer,
     inner: Arc<Shared>,
 }
 
@@ -73,8 +73,6 @@ struct Inner {
     is_over: bool,
     /// Requests that wait for others.
     waiting: usize,
-    /// Connections without a response.
-    silent: Vec<TcpStream>,
 }
 
 impl Bucket {
@@ -89,25 +87,15 @@ impl Bucket {
     }
 
     fn listen(google: Option<Google>) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let address = listener.local_addr()?;
         let inner = Arc::new(Shared { google, ..Shared::default() });
         let shared = Arc::clone(&inner);
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                if locked(&shared).is_over {
-                    return;
-                }
-                let shared = Arc::clone(&shared);
-                thread::spawn(move || serve(&stream, &shared));
-            }
-        });
-        Ok(Self { address, inner })
+        let http = HttpServer::start(0, move |request| serve(request, &shared))?;
+        Ok(Self { http, inner })
     }
 
     /// The value for `AWS_ENDPOINT_URL` or `GOOGLE_BASE_URL`.
     pub fn endpoint(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", self.http.address())
     }
 
     /// The URL of our bucket, as users write it.
@@ -176,8 +164,6 @@ impl Drop for Bucket {
     fn drop(&mut self) {
         locked(&self.inner).is_over = true;
         self.inner.enough.notify_all();
-        // A connection wakes the accepting thread.
-        let _ = TcpStream::connect(self.address);
     }
 }
 
@@ -185,45 +171,39 @@ fn locked(shared: &Shared) -> MutexGuard<'_, Inner> {
     shared.inner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn serve(stream: &TcpStream, shared: &Shared) {
-    let mut reader = BufReader::new(stream);
-    while let Ok(Some(request)) = Request::read(&mut reader) {
-        let mut guard = locked(shared);
-        guard.requests += 1;
-        let lies = guard.lies.clone();
-        let is_meant = |part: &Option<String>| {
-            part.as_ref().is_some_and(|part| request.key.contains(part.as_str()))
-        };
-        if is_meant(&lies.silent) {
-            guard.silent.extend(stream.try_clone());
-            return;
-        }
-        if let Some((part, _)) = &lies.together
-            && request.method == "GET"
-            && request.key.contains(part.as_str())
-        {
-            guard.waiting += 1;
-            shared.enough.notify_all();
-            let is_too_few = |inner: &mut Inner| {
-                let wanted = inner.lies.together.as_ref().map_or(0, |(_, wanted)| *wanted);
-                inner.waiting < wanted && !inner.is_over
-            };
-            let woken = shared.enough.wait_while(guard, is_too_few);
-            guard = woken.unwrap_or_else(PoisonError::into_inner);
-        }
-        let is_down = lies.requests_max.is_some_and(|max| guard.requests > max);
-        let answer = match lies.status {
-            Some(status) => Answer::error(status, "Scripted", "scripted"),
-            None if is_down => Answer::error(500, "InternalError", "scripted"),
-            None => guard.answer(&request, shared.google.as_ref()),
-        };
-        drop(guard);
-        let is_head = request.method == "HEAD";
-        let cut = is_meant(&lies.cut) && request.method == "GET" && answer.status == 200;
-        if answer.write(stream, is_head, cut).is_err() || cut {
-            return;
-        }
+/// The reply to a request; `None` if it is never answered.
+fn serve(request: HttpRequest, shared: &Shared) -> Option<HttpReply> {
+    let request = Request::new(request);
+    let mut guard = locked(shared);
+    guard.requests += 1;
+    let lies = guard.lies.clone();
+    let is_meant = |part: &Option<String>| {
+        part.as_ref().is_some_and(|part| request.key.contains(part.as_str()))
+    };
+    if is_meant(&lies.silent) {
+        return None;
     }
+    if let Some((part, _)) = &lies.together
+        && request.method() == "GET"
+        && request.key.contains(part.as_str())
+    {
+        guard.waiting += 1;
+        shared.enough.notify_all();
+        let is_too_few = |inner: &mut Inner| {
+            let wanted = inner.lies.together.as_ref().map_or(0, |(_, wanted)| *wanted);
+            inner.waiting < wanted && !inner.is_over
+        };
+        let woken = shared.enough.wait_while(guard, is_too_few);
+        guard = woken.unwrap_or_else(PoisonError::into_inner);
+    }
+    let is_down = lies.requests_max.is_some_and(|max| guard.requests > max);
+    let answer = match lies.status {
+        Some(status) => Answer::error(status, "Scripted", "scripted"),
+        None if is_down => Answer::error(500, "InternalError", "scripted"),
+        None => guard.answer(&request, shared.google.as_ref()),
+    };
+    let is_cut = is_meant(&lies.cut) && request.method() == "GET" && answer.status == 200;
+    Some(answer.reply(is_cut))
 }
 
 impl Inner {
@@ -231,14 +211,14 @@ impl Inner {
         if let Some(answer) = google.and_then(|google| google.meet(request, self.lies.is_open)) {
             return answer;
         }
-        let Request { method, key, body, .. } = request;
+        let key = &request.key;
         let is_there = self.objects.contains_key(key);
         let is_conditional = match google {
             Some(_) => request.header("x-goog-if-generation-match") == Some("0"),
             None => request.header("if-none-match").is_some(),
         };
-        match method.as_str() {
-            "GET" if request.asked("list-type").as_deref() == Some("2") => {
+        match request.method() {
+            "GET" if request.parameter("list-type").as_deref() == Some("2") => {
                 Answer::new(200, self.list(request, google.is_some()))
             }
             "GET" | "HEAD" => match self.objects.get(key) {
@@ -250,7 +230,7 @@ impl Inner {
                 Answer::error(412, "PreconditionFailed", "It is there.")
             }
             "PUT" => {
-                self.objects.insert(key.clone(), body.clone());
+                self.objects.insert(key.clone(), request.body().to_vec());
                 Answer::new(200, "")
             }
             // S3 does not report a missing object.
@@ -260,8 +240,8 @@ impl Inner {
                 Answer::new(204, "")
             }
             // Google Cloud Storage has no such request.
-            "POST" if google.is_none() && request.asked("delete").is_some() => {
-                Answer::new(200, self.delete_many(key, &String::from_utf8_lossy(body)))
+            "POST" if google.is_none() && request.parameter("delete").is_some() => {
+                Answer::new(200, self.delete_many(key, &String::from_utf8_lossy(request.body())))
             }
             _ => not_known(),
         }
@@ -288,8 +268,8 @@ impl Inner {
 
     fn list(&self, request: &Request, is_google: bool) -> String {
         let bucket = request.key.trim_matches('/');
-        let prefix = request.asked("prefix").unwrap_or_default();
-        let has_folders = request.asked("delimiter").is_some();
+        let prefix = request.parameter("prefix").unwrap_or_default();
+        let has_folders = request.parameter("delimiter").is_some();
         let names: Vec<&String> = match self.lies.is_listing_old {
             true => self.listed.iter().collect(),
             false => self.objects.keys().collect(),
@@ -314,7 +294,7 @@ impl Inner {
                 }
             }
         }
-        page(&found, request.asked("continuation-token"), is_google)
+        page(&found, request.parameter("continuation-token"), is_google)
     }
 }
 

@@ -19,6 +19,9 @@ use super::install::{ClientError, executable};
 /// Tools that run without confirmation, because there is no user.
 const TOOLS_ALLOWED: &str = "Agent,Bash,Edit,NotebookEdit,Read,Task,ToolSearch,Write";
 
+/// The time limit of a run.
+const TIME_MAX: Duration = Duration::from_secs(120);
+
 /// Time for the client to stop its children after the time limit.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -33,7 +36,6 @@ pub struct Client {
     allowed: Vec<String>,
     env: Vec<(OsString, OsString)>,
     stdin: Vec<u8>,
-    limit: Duration,
 }
 
 /// The result of a run.
@@ -64,8 +66,7 @@ impl Client {
         let cwd = world.path().join("project");
         let env = environment(&world.path().join("home"), url);
         let (args, allowed, stdin) = (Vec::new(), Vec::new(), Vec::new());
-        let limit = Duration::from_secs(120);
-        Ok(Self { executable, world, cwd, args, allowed, env, stdin, limit })
+        Ok(Self { executable, world, cwd, args, allowed, env, stdin })
     }
 
     /// Its `HOME`; the user's settings are in `.claude/settings.json` below it.
@@ -139,12 +140,6 @@ impl Client {
         Self { stdin: bytes.into(), ..self }
     }
 
-    /// Sets the time limit of a run, by default two minutes.
-    #[must_use]
-    pub fn limit(self, limit: Duration) -> Self {
-        Self { limit, ..self }
-    }
-
     /// Runs it with one prompt, as `claude -p PROMPT`, and waits for its end. The output is
     /// stream-json.
     pub fn prompt(&self, prompt: &str) -> io::Result<Outcome> {
@@ -175,9 +170,8 @@ impl Client {
         };
         let pid = Pid::from_child(&child);
         let (done, ended) = mpsc::channel::<()>();
-        let limit = self.limit;
         let guard = thread::spawn(move || {
-            if ended.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
+            if ended.recv_timeout(TIME_MAX) == Err(mpsc::RecvTimeoutError::Timeout) {
                 let _ = kill_process_group(pid, Signal::KILL);
             }
         });
@@ -237,7 +231,7 @@ impl Client {
         stdin.rewind()?;
         command.stdin(Stdio::from(stdin));
         command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
-        let (status, timed_out) = wait(command.spawn()?, self.limit)?;
+        let (status, timed_out) = wait(command.spawn()?)?;
         Ok(Outcome { status, timed_out, stdout: text(stdout)?, stderr: text(stderr)? })
     }
 }
@@ -280,9 +274,9 @@ fn environment(home: &Path, url: &str) -> Vec<(OsString, OsString)> {
     env
 }
 
-/// Waits for the child, up to the limit. Then its group receives a signal to exit, so that it can
+/// Waits for the child, up to the time limit. Then its group receives a signal to exit, so that it can
 /// stop its own children, and is killed later.
-fn wait(mut child: Child, limit: Duration) -> io::Result<(ExitStatus, bool)> {
+fn wait(mut child: Child) -> io::Result<(ExitStatus, bool)> {
     let pid = Pid::from_child(&child);
     let (ended, end) = mpsc::channel();
     // Only watched here and reaped below, so that its process id is not reused until then.
@@ -290,7 +284,7 @@ fn wait(mut child: Child, limit: Duration) -> io::Result<(ExitStatus, bool)> {
     let watcher = thread::spawn(move || {
         let _ = ended.send(waitid(WaitId::Pid(pid), watch).map(|_| ()));
     });
-    let timed_out = end.recv_timeout(limit).is_err();
+    let timed_out = end.recv_timeout(TIME_MAX).is_err();
     if timed_out {
         let _ = kill_process_group(pid, Signal::TERM);
         let _ = end.recv_timeout(GRACE);

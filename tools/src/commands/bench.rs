@@ -16,8 +16,7 @@ use std::{
 /// Build it optimised: `cargo build --profile bench -p claude-mem-tools`, then run
 /// `target/release/claude-mem-tools bench log`. Build the release last (`cargo build --release
 /// --bin claude-mem`): `hooks` measures that. A full run of `log` takes some minutes and 12 GB of
-/// disk, which it frees. `all` writes every report and one table of all figures, next to the
-/// previous results.
+/// disk, which it frees. `all` writes every report and one table of all figures.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Bench {
     /// The group of figures to measure, or `all`
@@ -32,22 +31,14 @@ pub(crate) struct Bench {
     #[arg(long)]
     kept: bool,
 
-    /// Use tiny sizes and skip the other engines: shows that it runs, measures nothing
+    /// Use tiny sizes: shows that it runs, measures nothing
     #[arg(long)]
     quick: bool,
-
-    /// Skip the other engines; building them takes a minute the first time
-    #[arg(long)]
-    no_peers: bool,
 
     /// Create logs below this directory, which should be on a disk [default: the system's temporary
     /// directory]
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
-
-    /// Compress the files in this directory as well, as samples of recorded content
-    #[arg(long, value_name = "DIR")]
-    samples: Option<PathBuf>,
 
     /// Save the report in this directory, as Markdown and JSON, such as `tools/results`
     #[arg(long, value_name = "DIR")]
@@ -84,17 +75,16 @@ impl Bench {
             self.measure(&chosen, out.as_deref())?;
         }
         if let ("all", Some(out)) = (name.as_str(), &out) {
-            super::say(&bench::all::draw(out)?)?;
+            super::say(&bench::all::draw_all(out)?)?;
         }
         Ok(ExitCode::SUCCESS)
     }
 
     fn measure(&self, chosen: &[&Group], out: Option<&Path>) -> Result<(), Box<dyn Error>> {
-        let peers = !self.quick && !self.no_peers;
-        let settings = Settings { quick: self.quick, peers, samples: self.samples.clone() };
+        let settings = Settings { quick: self.quick };
         for group in chosen {
             let scratch = Scratch::below(&self.scratch.clone().unwrap_or_else(env::temp_dir))?;
-            let report = bench::run(group, self.only.as_deref(), &settings, &scratch)?;
+            let report = bench::run(group, self.only.as_deref(), settings, &scratch)?;
             super::say(&report.to_string())?;
             if let Some(out) = out {
                 bench::write(&report, out)?;

@@ -8,11 +8,8 @@ mod dump;
 mod inspect;
 mod model_server;
 mod pack_model;
-mod requests;
 mod secrets;
 mod size;
-mod soak;
-mod storm;
 
 use std::error::Error;
 use std::io::{self, Write as _};
@@ -45,14 +42,10 @@ enum Command {
     Bench(bench::Bench),
     Clients(clients::Clients),
     Crash(crash::Crash),
-    Storm(storm::Storm),
-    #[command(subcommand)]
     Inspect(inspect::Inspect),
     ModelServer(model_server::ModelServer),
     PackModel(pack_model::PackModel),
-    Requests(requests::Requests),
     Dump(dump::Dump),
-    Soak(soak::Soak),
     Secrets(secrets::Secrets),
     Size(size::Size),
 }
@@ -64,13 +57,10 @@ impl Command {
             Self::Bench(command) => command.run(),
             Self::Clients(command) => command.run(),
             Self::Crash(command) => command.run(),
-            Self::Storm(command) => command.run(),
             Self::Inspect(command) => command.run(),
             Self::ModelServer(command) => command.run(),
             Self::PackModel(command) => command.run(),
-            Self::Requests(command) => command.run(),
             Self::Dump(command) => command.run(),
-            Self::Soak(command) => command.run(),
             Self::Secrets(command) => command.run(),
             Self::Size(command) => command.run(),
         }

@@ -4,7 +4,6 @@ use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use claude_mem_tools::model::{Script, Server};
 
@@ -57,10 +56,7 @@ impl ModelServer {
         say(&server.url())?;
         let mut printed = 0;
         loop {
-            let Some(requests) = server.wait_for_requests(printed + 1, Duration::from_secs(3600))
-            else {
-                continue;
-            };
+            let requests = server.wait_for_requests(printed + 1);
             for request in &requests[printed..] {
                 say(&serde_json::to_string(request)?)?;
             }

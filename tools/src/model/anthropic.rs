@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::answer::{Answer, Block, Ending, Kind, Usage, tokens};
-use super::http::Response;
 use super::request::Request;
+use super::response::Response;
 
 /// Rejects requests that the real service rejects, so that faulty clients are detected.
 pub(super) fn refusal(request: &Request) -> Option<Response> {
@@ -55,7 +55,7 @@ pub(super) fn respond(request: &Request, answer: &Answer) -> Option<Response> {
 }
 
 fn message(request: &Request, answer: &Answer, blocks: &[Block]) -> Response {
-    let writer = MessageWriter {
+    let writer = AnthropicMessage {
         request,
         blocks,
         usage: answer.cost(blocks, &request.body),
@@ -75,14 +75,14 @@ fn message(request: &Request, answer: &Answer, blocks: &[Block]) -> Response {
 }
 
 /// A message together with the request it answers.
-struct MessageWriter<'a> {
+struct AnthropicMessage<'a> {
     request: &'a Request,
     blocks: &'a [Block],
     usage: Usage,
     reason: String,
 }
 
-impl MessageWriter<'_> {
+impl AnthropicMessage<'_> {
     fn message(&self) -> Value {
         let content: Vec<_> =
             self.blocks.iter().enumerate().map(|(i, b)| self.block(i, b)).collect();

@@ -1,7 +1,6 @@
 //! A gate that delays a response until a test opens it, so that no test has to sleep.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 /// Closed until [`open`](Self::open) is called; clones are the same gate.
 #[derive(Debug, Clone, Default)]
@@ -20,23 +19,10 @@ impl Gate {
         opened.notify_all();
     }
 
-    /// Whether it has been opened.
-    pub fn is_open(&self) -> bool {
-        *self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until the gate is open, up to the limit; returns whether it is.
-    pub fn wait(&self, limit: Duration) -> bool {
+    /// Waits until it is open.
+    pub fn wait(&self) {
         let (open, opened) = &*self.0;
-        let deadline = Instant::now() + limit;
-        let mut guard = open.lock().unwrap_or_else(PoisonError::into_inner);
-        while !*guard {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            guard = opened.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
+        let open = open.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(opened.wait_while(open, |open| !*open));
     }
 }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::answer::{Answer, Block, Ending, Kind};
-use super::http::Response;
 use super::request::Request;
+use super::response::Response;
 
 const WHOLE: &str = ":generateContent";
 const STREAM: &str = ":streamGenerateContent";
@@ -36,11 +36,11 @@ pub(super) fn respond(request: &Request, answer: &Answer) -> Option<Response> {
         }
         (Kind::Malformed, _) => Response::whole(200, "application/json", "{\"candidates\":".into()),
         (Kind::Message(_), Ending::Error { message, .. }) => error(503, message),
-        (Kind::Message(blocks), _) => message(request, answer, blocks),
+        (Kind::Message(blocks), _) => gemini_message(request, answer, blocks),
     })
 }
 
-fn message(request: &Request, answer: &Answer, blocks: &[Block]) -> Response {
+fn gemini_message(request: &Request, answer: &Answer, blocks: &[Block]) -> Response {
     let usage = answer.cost(blocks, &request.body);
     let input = usage.input + usage.cache_creation + usage.cache_read;
     let usage = json!({"promptTokenCount": input, "candidatesTokenCount": usage.output,

@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use super::answer::{Answer, Block, Ending, Kind};
-use super::http::Response;
 use super::request::Request;
+use super::response::Response;
 
 pub(super) fn refusal(request: &Request) -> Option<Response> {
     let why = if request.body["model"].as_str().is_none_or(str::is_empty) {
@@ -48,7 +48,7 @@ pub(super) fn respond(request: &Request, answer: &Answer) -> Option<Response> {
         }
         (Kind::Message(_), Ending::Error { kind, message }) => error(503, kind, message),
         (Kind::Message(blocks), _) => {
-            let whole = completion(request, answer, blocks);
+            let whole = openai_completion(request, answer, blocks);
             if request.wants_stream() {
                 Response::events(chunks(whole))
             } else {
@@ -81,7 +81,7 @@ fn chunks(mut whole: Value) -> Vec<String> {
     ]
 }
 
-fn completion(request: &Request, answer: &Answer, blocks: &[Block]) -> Value {
+fn openai_completion(request: &Request, answer: &Answer, blocks: &[Block]) -> Value {
     let usage = answer.cost(blocks, &request.body);
     let prompt_tokens = usage.input + usage.cache_creation + usage.cache_read;
     json!({

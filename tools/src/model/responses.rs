@@ -4,9 +4,9 @@
 use serde_json::{Value, json};
 
 use super::answer::{Answer, Block, Ending, Kind};
-use super::http::Response;
 use super::openai::error;
 use super::request::Request;
+use super::response::Response;
 
 pub(super) fn refusal(request: &Request) -> Option<Response> {
     let why = if request.body["model"].as_str().is_none_or(str::is_empty) {

@@ -37,7 +37,7 @@ const ZERO_POINT: f32 = 128.0;
 pub(crate) fn pack(wheel: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
     check("the package", wheel, WHEEL)?;
     let read = |(name, digest)| -> Result<Vec<u8>, Box<dyn Error>> {
-        let contents = zip::read(wheel, name)?;
+        let contents = zip::read_zip(wheel, name)?;
         check(name, &contents, digest)?;
         Ok(contents)
     };

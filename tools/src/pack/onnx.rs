@@ -26,10 +26,10 @@ pub(crate) fn tensors(model: &[u8]) -> Result<HashMap<String, &[u8]>, Box<dyn Er
 }
 
 /// The number and contents of a field.
-type Field<'a> = (u64, &'a [u8]);
+type OnnxField<'a> = (u64, &'a [u8]);
 
 /// The length-delimited fields of a message. Others are skipped.
-fn fields(message: &[u8]) -> Result<Vec<Field<'_>>, Box<dyn Error>> {
+fn fields(message: &[u8]) -> Result<Vec<OnnxField<'_>>, Box<dyn Error>> {
     let mut fields = Vec::new();
     let mut rest = message;
     while !rest.is_empty() {

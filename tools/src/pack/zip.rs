@@ -5,7 +5,7 @@ use std::{error::Error, io::Read as _};
 use flate2::read::DeflateDecoder;
 
 /// The contents of the file `name`.
-pub(crate) fn read(archive: &[u8], name: &str) -> Result<Vec<u8>, Box<dyn Error>> {
+pub(crate) fn read_zip(archive: &[u8], name: &str) -> Result<Vec<u8>, Box<dyn Error>> {
     let directory_end = find_last(archive, b"PK\x05\x06").ok_or("no zip archive")?;
     let count = number(archive, directory_end + 10, 2)?;
     let mut at = number(archive, directory_end + 16, 4)?;

@@ -1,16 +1,16 @@
 //! The memory of a rebuild.
 
 use super::sample;
-use crate::bench::{Figure, Outcome, Row, Scratch, Settings, Verdict};
+use crate::bench::{BenchResult, Figure, Row, Scratch, Settings, Verdict};
 use claude_mem_log::{Log, Options as LogOptions};
 use claude_mem_projections::{Options, rebuild as draw};
 use std::{env, fs, io::Write as _, path::Path, process::Command};
 
 const LIMIT_MB: f64 = 300.0;
 
-pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+pub(super) fn measure_memory(settings: Settings, scratch: &Scratch) -> BenchResult<Vec<Figure>> {
     let dir = scratch.place("memory-log");
-    let events = sample::fill(&dir, settings.size(1_000_000, 500))?;
+    let events = sample::fill_sample(&dir, settings.size(1_000_000, 500))?;
     let database = scratch.place("memory.db");
     let output = Command::new(env::current_exe()?)
         .args(["bench", "--child", "fold", "rebuild"])
@@ -53,7 +53,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
 
 /// Rebuilds the database from the log, and prints the number of events, the peak memory and the
 /// time.
-pub(super) fn rebuild(log: &Path, database: &Path) -> Outcome<()> {
+pub(super) fn rebuild(log: &Path, database: &Path) -> BenchResult<()> {
     let log = Log::open(log, LogOptions::default())?;
     let mut anonymous = 0;
     let start = std::time::Instant::now();

@@ -2,7 +2,7 @@
 
 use super::sample;
 use crate::bench::{
-    Contestant, Figure, Outcome, Scratch, Settings, Verdict, contest,
+    BenchResult, Contestant, Figure, Scratch, Settings, Verdict, contest,
     report::{TIMES, against_first, show},
     time,
 };
@@ -16,9 +16,9 @@ const RATIO: f64 = 2.5;
 /// Events per transaction, as in a fold.
 const BATCH: usize = 1000;
 
-pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+pub(super) fn measure_rebuild(settings: Settings, scratch: &Scratch) -> BenchResult<Vec<Figure>> {
     let dir = scratch.place("rebuild-log");
-    let events = sample::fill(&dir, settings.size(100_000, 500))?;
+    let events = sample::fill_sample(&dir, settings.size(100_000, 500))?;
     let log = Log::open(&dir, LogOptions::default())?;
     let drawn = scratch.place("drawn.db");
     rebuild(&drawn, &log, &Options::default(), |_| {})?;
@@ -73,8 +73,8 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
 fn again(
     scratch: &Scratch,
     cpu: &Cell<Duration>,
-    make: impl FnOnce(&Path) -> Outcome<()>,
-) -> Outcome<Duration> {
+    make: impl FnOnce(&Path) -> BenchResult<()>,
+) -> BenchResult<Duration> {
     let dir = scratch.place("again");
     fs::create_dir(&dir)?;
     let before = processor_time()?;
@@ -85,7 +85,7 @@ fn again(
 }
 
 /// The processor time of this process so far, of all threads.
-fn processor_time() -> Outcome<Duration> {
+fn processor_time() -> BenchResult<Duration> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
     let ticks: u64 = fields.skip(11).take(2).map(str::parse::<u64>).sum::<Result<_, _>>()?;
@@ -112,7 +112,7 @@ struct Row {
 }
 
 impl Rows {
-    fn read(path: &Path) -> Outcome<Self> {
+    fn read(path: &Path) -> BenchResult<Self> {
         let database = Connection::open(path)?;
         // Within an event, referenced rows come first.
         let mut names = database.prepare(
@@ -149,7 +149,7 @@ impl Rows {
         self.rows.len()
     }
 
-    fn insert(&self, path: &Path) -> Outcome<()> {
+    fn insert(&self, path: &Path) -> BenchResult<()> {
         drop(Store::open(path, Options::default())?);
         let database = Connection::open(path)?;
         database.pragma_update(None, "synchronous", "normal")?;

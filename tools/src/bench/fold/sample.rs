@@ -1,6 +1,6 @@
 //! A generated log that resembles real work.
 
-use crate::bench::Outcome;
+use crate::bench::BenchResult;
 use claude_mem_events::{
     AgentReplied, Envelope, Event, EventLog, Id, Project, PromptSubmitted, SessionEnded,
     SessionStarted, SummaryRequested, ToolUsed,
@@ -70,32 +70,14 @@ impl Random {
     }
 }
 
-/// When the events of a log happened.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::bench) struct Times {
-    pub(in crate::bench) first_us: u64,
-    pub(in crate::bench) step_us: u64,
-}
-
-/// Fills a log with about `events` events, one a second; returns their number.
-pub(in crate::bench) fn fill(dir: &Path, events: u64) -> Outcome<u64> {
-    fill_over(dir, events, Times { first_us: 1_760_000_000_000_000, step_us: 1_000_000 })
-}
-
-/// Queries of three words, with the vocabulary of the log.
-pub(in crate::bench) fn queries(count: u64) -> Vec<String> {
-    let mut dice = Random(0x2545_F491_4F6C_DD1D);
-    (0..count).map(|_| dice.words(3)).collect()
-}
-
 /// Fills a log with about `events` events; returns their number.
-pub(in crate::bench) fn fill_over(dir: &Path, events: u64, times: Times) -> Outcome<u64> {
+pub(in crate::bench) fn fill_sample(dir: &Path, events: u64) -> BenchResult<u64> {
     let mut log = EventLog::open(dir, Options::default())?;
     let mut dice = Random(0x9E37_79B9_7F4A_7C15);
     let mut count = 0;
     let mut session = 0;
     while count < events {
-        let batch = conversation(&mut dice, session, count, times);
+        let batch = conversation(&mut dice, session, count);
         log.record_all(&batch)?;
         count += batch.len() as u64;
         session += 1;
@@ -103,12 +85,7 @@ pub(in crate::bench) fn fill_over(dir: &Path, events: u64, times: Times) -> Outc
     Ok(count)
 }
 
-fn conversation(
-    dice: &mut Random,
-    session: u64,
-    first: u64,
-    times: Times,
-) -> Vec<(Id, Envelope, Event)> {
+fn conversation(dice: &mut Random, session: u64, first: u64) -> Vec<(Id, Envelope, Event)> {
     let project = session % PROJECTS;
     let root = format!("/home/me/project-{project}");
     let envelope = Envelope {
@@ -126,7 +103,7 @@ fn conversation(
     let mut events = Vec::with_capacity((TURNS * TURN_EVENTS + 2) as usize);
     let mut add = |event: Event| {
         let number = first + events.len() as u64;
-        let id = Id::new(times.first_us + number * times.step_us, number << 2);
+        let id = Id::new(1_760_000_000_000_000 + number * 1_000_000, number << 2);
         events.push((id, envelope.clone(), event));
         *id.as_bytes()
     };

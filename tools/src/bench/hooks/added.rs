@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::world::{self, World};
 use crate::bench::{
-    Contestant, Figure, Group, Outcome, Row, Samples, Scratch, Settings, Verdict, contest,
+    BenchResult, Contestant, Figure, Group, Row, Samples, Scratch, Settings, Verdict, contest,
     recall::sample, report,
 };
 
-pub(in crate::bench) const GROUP: Group = Group {
+pub(in crate::bench) const ADDED: Group = Group {
     name: "added",
     about: "The cost of looking for memories in a hook. Each turn starts a process, pipes the \
             input to it, reads its answer and waits for its exit, as Claude Code does. All \
@@ -32,7 +32,7 @@ const MORE_MAX: Duration = Duration::from_millis(15);
 /// Makes the input of a hook for the given round.
 type Input<'a> = Box<dyn Fn(usize) -> Value + 'a>;
 
-fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+fn measure(settings: Settings, scratch: &Scratch) -> BenchResult<Vec<Figure>> {
     let (plain, world) = (World::new(scratch, "plain")?, World::new(scratch, "added")?);
     let memories = settings.size(100_000, 500);
     fill(&world, memories)?;
@@ -134,13 +134,13 @@ fn in_session(mut input: Value, session: &str) -> Vec<u8> {
 }
 
 /// The response of the hook. Its working directory is the project.
-fn answer(world: &World, input: &[u8]) -> Outcome<String> {
+fn answer(world: &World, input: &[u8]) -> BenchResult<String> {
     let mut child = hook(world).spawn()?;
     child.stdin.take().ok_or("stdin is a pipe")?.write_all(input)?;
     Ok(String::from_utf8(child.wait_with_output()?.stdout)?)
 }
 
-fn fill(world: &World, memories: u64) -> Outcome<()> {
+fn fill(world: &World, memories: u64) -> BenchResult<()> {
     world.fill(memories / PER_REPLY, |number| {
         let project = Project {
             label: "shop".into(),

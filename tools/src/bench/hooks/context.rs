@@ -9,13 +9,13 @@ use super::{
     save::against_empty,
     world::{self, FILES, World},
 };
-use crate::bench::{Contestant, Figure, Outcome, Scratch, Settings, contest, report};
+use crate::bench::{BenchResult, Contestant, Figure, Scratch, Settings, contest, report};
 
 const PROJECTS: u64 = 50;
 /// Observations per turn.
 const PER_REPLY: u64 = 5;
 
-pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+pub(super) fn measure_context(settings: Settings, scratch: &Scratch) -> BenchResult<Vec<Figure>> {
     let world = World::new(scratch, "context")?;
     let observations = settings.size(100_000, 500);
     fill(&world, observations)?;
@@ -45,7 +45,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
 }
 
 /// A memory of many projects, one of which is that of the session.
-fn fill(world: &World, observations: u64) -> Outcome<()> {
+fn fill(world: &World, observations: u64) -> BenchResult<()> {
     world.fill(observations / PER_REPLY, |number| (envelope(number), reply(number)))
 }
 
@@ -94,7 +94,7 @@ fn reply(number: u64) -> Event {
 }
 
 /// Makes sure that the context is not empty, which would be fast.
-fn check(mut command: std::process::Command, input: &[u8]) -> Outcome<()> {
+fn check(mut command: std::process::Command, input: &[u8]) -> BenchResult<()> {
     let mut child = command.spawn()?;
     io::Write::write_all(&mut child.stdin.take().ok_or("stdin is a pipe")?, input)?;
     let output = child.wait_with_output()?;

@@ -12,12 +12,12 @@ use std::{
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use super::world::{self, World};
-use crate::bench::{Figure, Outcome, Row, Scratch, Settings, Verdict};
+use crate::bench::{BenchResult, Figure, Row, Scratch, Settings, Verdict};
 
 /// Sizes of the input in bytes, with the limit for each in megabytes.
 const LIMITS: [(usize, f64); 2] = [(4 << 10, 6.0), (10 << 20, 40.0)];
 
-pub(super) fn measure(_: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+pub(super) fn measure_memory(_: Settings, scratch: &Scratch) -> BenchResult<Vec<Figure>> {
     let world = World::new(scratch, "memory")?;
     let mut figures = Vec::new();
     for (bytes, limit) in LIMITS {
@@ -53,7 +53,7 @@ pub(super) fn measure(_: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
 }
 
 /// `None` for a program that exits without output.
-fn peak_mb(world: &World, program: &Path, input: &[u8]) -> Outcome<Option<f64>> {
+fn peak_mb(world: &World, program: &Path, input: &[u8]) -> BenchResult<Option<f64>> {
     let (mut reader, writer) = full_pipe()?;
     let mut command = world.command(program, "default");
     let mut child = command.stdout(writer).stdin(Stdio::piped()).spawn()?;
@@ -66,7 +66,7 @@ fn peak_mb(world: &World, program: &Path, input: &[u8]) -> Outcome<Option<f64>> 
 }
 
 /// A full pipe.
-fn full_pipe() -> Outcome<(io::PipeReader, io::PipeWriter)> {
+fn full_pipe() -> BenchResult<(io::PipeReader, io::PipeWriter)> {
     let (reader, mut writer) = io::pipe()?;
     let flags = fcntl_getfl(&writer)?;
     fcntl_setfl(&writer, flags | OFlags::NONBLOCK)?;
@@ -76,7 +76,7 @@ fn full_pipe() -> Outcome<(io::PipeReader, io::PipeWriter)> {
 }
 
 /// Waits until the child blocks in `write` to its stdout, and reads its peak memory.
-fn wait_for_answer(child: &mut Child) -> Outcome<Option<f64>> {
+fn wait_for_answer(child: &mut Child) -> BenchResult<Option<f64>> {
     let proc = format!("/proc/{}", child.id());
     while child.try_wait()?.is_none() {
         let call = fs::read_to_string(format!("{proc}/syscall")).unwrap_or_default();

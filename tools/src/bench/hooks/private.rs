@@ -1,12 +1,12 @@
 //! Redaction of input that consists of secrets and private text.
 
 use super::world::{self, World};
-use crate::bench::{Contestant, Figure, Outcome, Scratch, Settings, Verdict, contest, report};
+use crate::bench::{BenchResult, Contestant, Figure, Scratch, Settings, Verdict, contest, report};
 
 const BYTES: usize = 10 << 20;
 const LIMIT_MS: f64 = 50.0;
 
-pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+pub(super) fn measure_private(settings: Settings, scratch: &Scratch) -> BenchResult<Vec<Figure>> {
     let world = World::new(scratch, "private")?;
     let bytes = settings.size(BYTES as u64, 1 << 20) as usize;
     let of = |unit: &str| world::input_of(&unit.repeat(bytes / unit.len()));

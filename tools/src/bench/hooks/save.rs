@@ -4,10 +4,10 @@ use std::process::{Command, Stdio};
 
 use super::world::{self, World};
 use crate::bench::{
-    Contestant, Figure, Outcome, Samples, Scratch, Settings, Verdict, contest, report,
+    BenchResult, Contestant, Figure, Samples, Scratch, Settings, Verdict, contest, report,
 };
 
-pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+pub(super) fn measure_save(settings: Settings, scratch: &Scratch) -> BenchResult<Vec<Figure>> {
     let world = World::new(scratch, "save")?;
     let (small, large) = (world::input(4 << 10), world::input(1 << 20));
     let hook = |name: &str, sync: &'static str, input| {

@@ -16,7 +16,7 @@ use claude_mem_log::Log;
 use claude_mem_projections::{Options, rebuild};
 use serde_json::json;
 
-use crate::bench::{Outcome, Scratch, binary};
+use crate::bench::{BenchResult, Scratch, binary};
 
 /// Files in the project, which memories refer to.
 pub(super) const FILES: u64 = 40;
@@ -51,7 +51,7 @@ impl World {
         &self,
         replies: u64,
         reply: impl Fn(u64) -> (Envelope, Event),
-    ) -> Outcome<()> {
+    ) -> BenchResult<()> {
         const START_US: u64 = 1_790_000_000_000_000;
         let dir = self.data().join("log");
         let mut log = EventLog::open(&dir, claude_mem_log::Options::default())?;
@@ -69,7 +69,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn new(scratch: &Scratch, name: &str) -> Outcome<Self> {
+    pub(super) fn new(scratch: &Scratch, name: &str) -> BenchResult<Self> {
         let home = scratch.place(name);
         let project = project_in(&home)?;
         for file in 0..FILES {
@@ -99,12 +99,12 @@ impl World {
     }
 
     /// Runs it: writes its input, reads its output, waits for its end. Returns the time.
-    pub(super) fn turn(&self, program: &Path, sync: &str, input: &[u8]) -> Outcome<Duration> {
+    pub(super) fn turn(&self, program: &Path, sync: &str, input: &[u8]) -> BenchResult<Duration> {
         run(&mut self.command(program, sync), input)
     }
 
     /// The number of recorded events, to check that the hook did its work.
-    pub(super) fn recorded(&self) -> Outcome<usize> {
+    pub(super) fn recorded(&self) -> BenchResult<usize> {
         let mut command = Command::new(&self.hook);
         command.args(["log", "--json"]).env_clear().env("HOME", &self.home);
         let output = command.output()?;
@@ -125,7 +125,7 @@ pub(super) fn command_in(home: &Path, hook: &str, program: &Path, sync: &str) ->
 }
 
 /// A command whose stdin and stdout are pipes.
-pub(super) fn run(command: &mut Command, input: &[u8]) -> Outcome<Duration> {
+pub(super) fn run(command: &mut Command, input: &[u8]) -> BenchResult<Duration> {
     let start = Instant::now();
     let mut child = command.spawn()?;
     // A program that does nothing may exit before it reads its input.
@@ -176,7 +176,7 @@ pub(super) fn input(bytes: usize) -> Vec<u8> {
 
 /// A copy, as an installation makes one: files written in pieces by a linker are mapped in smaller
 /// pages.
-fn installed(program: &Path, scratch: &Scratch) -> Outcome<PathBuf> {
+fn installed(program: &Path, scratch: &Scratch) -> BenchResult<PathBuf> {
     let name = program.file_name().ok_or("a program has a name")?;
     let copy = scratch.place(&format!("installed-{}", name.display()));
     fs::copy(program, &copy)?;
@@ -184,7 +184,7 @@ fn installed(program: &Path, scratch: &Scratch) -> Outcome<PathBuf> {
 }
 
 /// A program that does nothing, built like the hook: optimised, static, at a fixed address.
-fn empty(scratch: &Scratch) -> Outcome<PathBuf> {
+fn empty(scratch: &Scratch) -> BenchResult<PathBuf> {
     let (source, program) = (scratch.place("empty.rs"), scratch.place("empty"));
     fs::write(&source, "fn main() {}\n")?;
     let flags = [

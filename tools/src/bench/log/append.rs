@@ -5,21 +5,21 @@ use super::{
     sqlite,
 };
 use crate::bench::{
-    Contestant, Figure, Outcome, Samples, Scratch, Settings, Verdict, contest, report, time,
+    BenchResult, Contestant, Figure, Samples, Scratch, Settings, Verdict, contest, report, time,
 };
 use claude_mem_log::{Appender, Id};
 use std::{path::Path, time::Duration};
 
-pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+pub(super) fn measure_append(settings: Settings, scratch: &Scratch) -> BenchResult<Vec<Figure>> {
     let place = |name: &str| scratch.place(&format!("append-{name}"));
     let (some, empty, large) = (place("some"), place("empty"), place("large"));
     let (database, kept) = (place("database.sqlite"), place("kept.sqlite"));
     let records_some = settings.size(10_000, 100);
     let records_large = settings.size(1 << 20, 1000);
-    sample::fill(&some, records_some, Order::Rising)?;
-    sample::fill(&large, records_large, Order::Rising)?;
-    sqlite::fill(&database, records_some)?;
-    sqlite::fill(&kept, records_some)?;
+    sample::fill_sample(&some, records_some, Order::Rising)?;
+    sample::fill_sample(&large, records_large, Order::Rising)?;
+    sqlite::fill_sqlite(&database, records_some)?;
+    sqlite::fill_sqlite(&kept, records_some)?;
 
     let payload = Noise::default().payload();
     let repeats = settings.size(100, 2) as u32;
@@ -56,13 +56,13 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
 }
 
 /// The time of one repetition.
-fn one_turn(repeats: u32, mut work: impl FnMut(Id) -> Outcome<()>) -> Outcome<Duration> {
+fn one_turn(repeats: u32, mut work: impl FnMut(Id) -> BenchResult<()>) -> BenchResult<Duration> {
     let ids: Vec<Id> = (0..repeats).map(|number| Id::random(u64::from(number))).collect();
     let (taken, ()) = time(|| ids.into_iter().try_for_each(&mut work))?;
     Ok(taken / repeats)
 }
 
-fn append_once(dir: &Path, id: Id, payload: &[u8]) -> Outcome<()> {
+fn append_once(dir: &Path, id: Id, payload: &[u8]) -> BenchResult<()> {
     let mut appender = Appender::open(dir, sample::options())?;
     appender.append(&sample::record(id, payload))?;
     Ok(())

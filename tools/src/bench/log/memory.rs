@@ -1,21 +1,19 @@
 //! The memory of a reader.
 
-use super::{
-    peers,
-    sample::{self, Order, PAYLOAD_BYTES},
-};
-use crate::bench::{Figure, Outcome, Row, Scratch, Settings, Verdict};
+use super::sample::{self, Order, PAYLOAD_BYTES};
+use crate::bench::{BenchResult, Figure, Row, Scratch, Settings, Verdict};
 use claude_mem_log::Log;
 use std::{env, fs, io::Write as _, path::Path, process::Command};
 
 const LIMIT_MB: f64 = 64.0;
 
-pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+pub(super) fn measure_memory(settings: Settings, scratch: &Scratch) -> BenchResult<Vec<Figure>> {
     let dir = scratch.place("memory");
     let records = settings.size(10 << 20, 2000);
-    sample::fill(&dir, records, Order::Random)?;
+    sample::fill_sample(&dir, records, Order::Random)?;
     let mut command = Command::new(env::current_exe()?);
-    let text = peers::check(command.args(["bench", "--child", "read"]).arg(&dir).output()?)?;
+    let output = command.args(["bench", "--child", "read"]).arg(&dir).output()?;
+    let text = String::from_utf8(output.stdout)?;
     fs::remove_dir_all(&dir)?;
     let numbers: Vec<u64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let [found, anonymous, resident] = *numbers else {
@@ -46,7 +44,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
 }
 
 /// Reads the log in `dir`, and prints the number of records and the peak memory.
-pub(super) fn read(dir: &Path) -> Outcome<()> {
+pub(super) fn read(dir: &Path) -> BenchResult<()> {
     let mut reader = Log::open(dir, sample::options())?.read_from_start();
     let (mut records, mut anonymous, mut resident) = (0_u64, 0, 0);
     while reader.next()?.is_some() {
@@ -60,7 +58,7 @@ pub(super) fn read(dir: &Path) -> Outcome<()> {
     Ok(writeln!(std::io::stdout(), "{records} {anonymous} {resident}")?)
 }
 
-fn kilobytes(status: &str, name: &str) -> Outcome<u64> {
+fn kilobytes(status: &str, name: &str) -> BenchResult<u64> {
     let line = status.lines().find(|line| line.starts_with(name)).ok_or("no such line")?;
     Ok(line.split_whitespace().nth(1).ok_or("no number")?.parse()?)
 }

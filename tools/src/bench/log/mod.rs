@@ -1,39 +1,29 @@
 //! The figures of the log.
 
 mod append;
-mod compression;
 mod memory;
-mod peers;
-mod processes;
 mod read;
 mod sample;
 mod space;
 mod sqlite;
 
-use super::{Group, Outcome};
+use super::{BenchResult, Group};
 
-pub(super) const GROUP: Group = Group {
+pub(super) const LOG: Group = Group {
     name: "log",
     about: "The goals of the log. Unless stated otherwise, payloads are 1 KB (1024 bytes) of \
         noise and are not compressed, and files are in the page cache.",
     figures: &[
-        ("append", append::measure),
-        ("read", read::measure),
-        ("space", space::measure),
-        ("memory", memory::measure),
-        ("compression", compression::measure),
-        ("processes", processes::measure),
+        ("append", append::measure_append),
+        ("read", read::measure_read),
+        ("space", space::measure_space),
+        ("memory", memory::measure_memory),
     ],
 };
 
 /// Work for a child process.
-pub(super) fn child(words: &[&str]) -> Outcome<()> {
+pub(super) fn child(words: &[&str]) -> BenchResult<()> {
     match *words {
-        ["append", dir, records, sync] => processes::append(dir.as_ref(), records.parse()?, sync),
-        ["compress", level, file] => {
-            let level = level.trim_start_matches('=').parse()?;
-            compression::compress_once(level, file.as_ref())
-        }
         ["read", dir] => memory::read(dir.as_ref()),
         _ => Err("unknown work for a child".into()),
     }

@@ -1,6 +1,6 @@
 //! Sample logs and records.
 
-use crate::bench::Outcome;
+use crate::bench::BenchResult;
 use claude_mem_log::{Appender, Id, Options, Record, maintain};
 use std::path::Path;
 
@@ -51,7 +51,7 @@ pub(super) enum Order {
 }
 
 /// Creates a log with this many records in `dir`, with every full segment sealed.
-pub(super) fn fill(dir: &Path, records: u64, order: Order) -> Outcome<()> {
+pub(super) fn fill_sample(dir: &Path, records: u64, order: Order) -> BenchResult<()> {
     let mut appender = Appender::open(dir, options())?;
     let mut noise = Noise::default();
     let mut number = 0;

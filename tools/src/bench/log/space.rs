@@ -1,13 +1,13 @@
 //! The overhead of the log on disk.
 
 use super::sample::{self, Order, PAYLOAD_BYTES};
-use crate::bench::{Figure, Outcome, Row, Scratch, Settings, Verdict};
+use crate::bench::{BenchResult, Figure, Row, Scratch, Settings, Verdict};
 use std::{fs, path::Path};
 
-pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+pub(super) fn measure_space(settings: Settings, scratch: &Scratch) -> BenchResult<Vec<Figure>> {
     let dir = scratch.place("space");
     let records = settings.size(100_000, 1000);
-    sample::fill(&dir, records, Order::Rising)?;
+    sample::fill_sample(&dir, records, Order::Rising)?;
     let payload = records * PAYLOAD_BYTES as u64;
     let (segments, rest) = sizes(&dir)?;
     fs::remove_dir_all(&dir)?;
@@ -33,7 +33,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
 }
 
 /// Bytes in segments, and in other files.
-fn sizes(dir: &Path) -> Outcome<(u64, u64)> {
+fn sizes(dir: &Path) -> BenchResult<(u64, u64)> {
     let (mut segments, mut rest) = (0, 0);
     for entry in fs::read_dir(dir)? {
         let entry = entry?;

@@ -2,10 +2,12 @@
 //! worker does.
 
 use super::{
-    sample::{Question, fill},
+    sample::{Question, fill_sample},
     search::{Way, ask, figure, search as search_words},
 };
-use crate::bench::{Figure, Outcome, Scratch, Settings, Verdict, report::show, vectors::Random};
+use crate::bench::{
+    BenchResult, Figure, Scratch, Settings, Verdict, report::show, vectors::Random,
+};
 use claude_mem_core::{app::App, environment::Environment, paths::Paths};
 use claude_mem_memory::{
     search::{ProjectScope, search},
@@ -18,23 +20,23 @@ use claude_mem_projections::{
 use claude_mem_vectors::{VectorWriter, Window, file};
 use std::time::Duration;
 
-pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+pub(super) fn measure_meaning(settings: Settings, scratch: &Scratch) -> BenchResult<Vec<Figure>> {
     measure_among(settings.size(100_000, 1000), 30, settings, scratch)
 }
 
-pub(super) fn measure_million(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+pub(super) fn measure_million(settings: Settings, scratch: &Scratch) -> BenchResult<Vec<Figure>> {
     measure_among(settings.size(1_000_000, 2000), 60, settings, scratch)
 }
 
 fn measure_among(
     memories: u64,
     wanted_millis: u64,
-    settings: &Settings,
+    settings: Settings,
     scratch: &Scratch,
-) -> Outcome<Vec<Figure>> {
+) -> BenchResult<Vec<Figure>> {
     let data = scratch.place(&format!("meaning-{memories}"));
     std::fs::create_dir_all(&data)?;
-    let store = fill(&data.join("memory.db"), memories)?;
+    let store = fill_sample(&data.join("memory.db"), memories)?;
     let app = App::new(Environment::of_process(), Paths { home: None, data });
     embed_at_random(&app, &store)?;
     let mut ways = [
@@ -55,7 +57,7 @@ fn measure_among(
 }
 
 /// Gives every memory a random vector: a search does the same work for all.
-fn embed_at_random(app: &App, store: &Store) -> Outcome<()> {
+fn embed_at_random(app: &App, store: &Store) -> BenchResult<()> {
     let model = open_model(app).map_err(|failure| failure.in_one_line())?.ok_or("no model")?;
     let path = file(&app.paths.data, &model.id());
     let mut writer = VectorWriter::open(&path, model.id(), &model.center())?.ok_or("claimed")?;
@@ -70,7 +72,7 @@ fn embed_at_random(app: &App, store: &Store) -> Outcome<()> {
     Ok(())
 }
 
-fn find(app: &App, store: &Store, question: &Question) -> Outcome<Vec<i64>> {
+fn find(app: &App, store: &Store, question: &Question) -> BenchResult<Vec<i64>> {
     let request = Search {
         query: question.text.clone(),
         kinds: vec![Kind::Observation],

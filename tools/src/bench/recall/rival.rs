@@ -1,19 +1,19 @@
 //! Simpler searches in the same rows: the whole query as one phrase, or a scan for each word.
 
 use super::sample::Question;
-use crate::bench::Outcome;
+use crate::bench::BenchResult;
 use rusqlite::{Connection, OpenFlags, params_from_iter};
 use std::path::Path;
 
 pub(super) struct Rival(Connection);
 
 impl Rival {
-    pub(super) fn open(path: &Path) -> Outcome<Self> {
+    pub(super) fn open(path: &Path) -> BenchResult<Self> {
         Ok(Self(Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?))
     }
 
     /// The query in quotes.
-    pub(super) fn phrase(&self, question: &Question) -> Outcome<Vec<i64>> {
+    pub(super) fn phrase(&self, question: &Question) -> BenchResult<Vec<i64>> {
         let sql = "\
             select rowid from observations_fts where observations_fts match ?1 order by rank \
             limit 10";
@@ -24,7 +24,7 @@ impl Rival {
 
     /// The rows with most of the words, found by `like`: the simplest search without an index that
     /// finds as much.
-    pub(super) fn like(&self, question: &Question) -> Outcome<Vec<i64>> {
+    pub(super) fn like(&self, question: &Question) -> BenchResult<Vec<i64>> {
         let one = |at: usize| format!("(title like ?{at} or narrative like ?{at})");
         let each: Vec<String> = (1..=question.words.len()).map(one).collect();
         let sql = format!(

@@ -1,6 +1,6 @@
 //! Generated memories with words of uneven frequency, and queries for them.
 
-use crate::bench::Outcome;
+use crate::bench::BenchResult;
 use claude_mem_events::{Envelope, Event, Id, MemoryAdded, Project, Recorded, Seq};
 use claude_mem_projections::{Options, Store};
 use std::path::Path;
@@ -70,7 +70,7 @@ fn words(dice: &mut Random, count: u64) -> Vec<String> {
 }
 
 /// Folds `count` memories into a new database, as the worker does.
-pub(super) fn fill(path: &Path, count: u64) -> Outcome<Store> {
+pub(super) fn fill_sample(path: &Path, count: u64) -> BenchResult<Store> {
     let mut store = Store::open(path, Options::default())?;
     for first in (1..=count).step_by(BATCH as usize) {
         let numbers = first..(first + BATCH).min(count + 1);

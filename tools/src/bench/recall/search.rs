@@ -2,9 +2,9 @@
 
 use super::{
     rival::Rival,
-    sample::{Question, fill, questions},
+    sample::{Question, fill_sample, questions},
 };
-use crate::bench::{Figure, Outcome, Row, Scratch, Settings, Verdict, report::show, time};
+use crate::bench::{BenchResult, Figure, Row, Scratch, Settings, Verdict, report::show, time};
 use claude_mem_projections::{
     Store,
     search::{Kind, Search},
@@ -12,7 +12,7 @@ use claude_mem_projections::{
 use std::time::Duration;
 
 /// Returns the memories for a query.
-type Ask<'a> = dyn Fn(&Question) -> Outcome<Vec<i64>> + 'a;
+type Ask<'a> = dyn Fn(&Question) -> BenchResult<Vec<i64>> + 'a;
 
 /// One way to search.
 pub(super) struct Way<'a> {
@@ -26,12 +26,12 @@ pub(super) struct Way<'a> {
 impl<'a> Way<'a> {
     pub(super) fn new(
         name: &'static str,
-        ask: impl Fn(&Question) -> Outcome<Vec<i64>> + 'a,
+        ask: impl Fn(&Question) -> BenchResult<Vec<i64>> + 'a,
     ) -> Self {
         Self { name, ask: Box::new(ask), times: Vec::new(), found: 0, asked: 0 }
     }
 
-    fn turn(&mut self, question: &Question, has_answer: bool) -> Outcome<()> {
+    fn turn(&mut self, question: &Question, has_answer: bool) -> BenchResult<()> {
         let (took, ids) = time(|| (self.ask)(question))?;
         self.times.push(took);
         if has_answer {
@@ -61,10 +61,10 @@ impl<'a> Way<'a> {
 
 const COLUMNS: &[&str] = &["p50", "p95", "longest", "recall@10"];
 
-pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+pub(super) fn measure_search(settings: Settings, scratch: &Scratch) -> BenchResult<Vec<Figure>> {
     let memories = settings.size(100_000, 1000);
     let path = scratch.place("recall.db");
-    let store = fill(&path, memories)?;
+    let store = fill_sample(&path, memories)?;
     let rival = Rival::open(&path)?;
     let mut ways = [
         Way::new("search", |question| search(&store, question, None)),
@@ -92,9 +92,9 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     Ok(vec![figure(format!("Search among {memories} memories"), &mut ways, verdict)])
 }
 
-pub(super) fn measure_million(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+pub(super) fn measure_million(settings: Settings, scratch: &Scratch) -> BenchResult<Vec<Figure>> {
     let memories = settings.size(1_000_000, 2000);
-    let store = fill(&scratch.place("million.db"), memories)?;
+    let store = fill_sample(&scratch.place("million.db"), memories)?;
     let mut ways = [
         Way::new("search", |question| search(&store, question, None)),
         Way::new("search within one project", |question| {
@@ -124,7 +124,7 @@ pub(super) fn figure(title: String, ways: &mut [Way<'_>], verdict: Verdict) -> F
 }
 
 /// The first queries are for warming up, and do not count.
-pub(super) fn ask(ways: &mut [Way<'_>], memories: u64, asked: u64) -> Outcome<()> {
+pub(super) fn ask(ways: &mut [Way<'_>], memories: u64, asked: u64) -> BenchResult<()> {
     let all = questions(memories, asked + asked / 10);
     let (warm, counted) = all.split_at((asked / 10) as usize);
     for question in warm {
@@ -145,7 +145,7 @@ pub(super) fn search(
     store: &Store,
     question: &Question,
     project: Option<String>,
-) -> Outcome<Vec<i64>> {
+) -> BenchResult<Vec<i64>> {
     let search = Search {
         query: question.text.clone(),
         kinds: vec![Kind::Observation],

@@ -5,7 +5,7 @@ use std::{fs, thread, time::Duration};
 use serde_json::json;
 
 use super::serving::Serving;
-use crate::bench::{Figure, Outcome, Row, Scratch, Settings, Verdict};
+use crate::bench::{BenchResult, Figure, Row, Scratch, Settings, Verdict};
 
 /// Megabytes.
 const IDLE_MAX: f64 = 20.0;
@@ -15,7 +15,7 @@ const PERCENT_MAX: f64 = 0.2;
 /// Tool uses in a turn.
 const TURN: usize = 9;
 
-pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+pub(super) fn measure_memory(settings: Settings, scratch: &Scratch) -> BenchResult<Vec<Figure>> {
     let events = settings.size(10_000, 50) as usize;
     let watched = Duration::from_secs(settings.size(30, 1));
     let serving = Serving::start(scratch, "worker-memory", &[])?;
@@ -80,7 +80,7 @@ struct ResourceUse {
 }
 
 impl ResourceUse {
-    fn of(pid: u32) -> Outcome<Self> {
+    fn of(pid: u32) -> BenchResult<Self> {
         let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
         let line = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name));
@@ -93,14 +93,14 @@ impl ResourceUse {
 }
 
 /// The share of a processor it uses during this time.
-fn percent(pid: u32, time: Duration) -> Outcome<f64> {
+fn percent(pid: u32, time: Duration) -> BenchResult<f64> {
     let before = ran_for(pid)?;
     thread::sleep(time);
     let after = ran_for(pid)?;
     Ok(after.saturating_sub(before).as_secs_f64() / time.as_secs_f64() * 100.0)
 }
 
-fn ran_for(pid: u32) -> Outcome<Duration> {
+fn ran_for(pid: u32) -> BenchResult<Duration> {
     let mut nanos = 0;
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
         let text = fs::read_to_string(task?.path().join("schedstat"))?;
@@ -110,7 +110,7 @@ fn ran_for(pid: u32) -> Outcome<Duration> {
 }
 
 /// Sends this many events of sessions with ten turns each.
-fn work(serving: &Serving, events: usize) -> Outcome<()> {
+fn work(serving: &Serving, events: usize) -> BenchResult<()> {
     let mut lines = serving.worker.lines()?;
     for turn in 0..events / (TURN + 1) {
         let session = format!("s{}", turn / 10);
