@@ -79,7 +79,7 @@ fn an_endpoint_replaces_the_model_and_where_it_fails_words_are_left() {
 
     // One request determines the dimensions, a second one has all texts.
     let printed = run(&["index"]).ok();
-    assert!(printed.contains("3 memories embedded; 0 of 3 without a vector"), "{printed}");
+    assert!(printed.contains("3 embedded; 0 of 3 vectors missing"), "{printed}");
     let requests = server.requests();
     assert_eq!(requests.len(), 2);
     for request in &requests {
@@ -122,9 +122,9 @@ fn an_endpoint_replaces_the_model_and_where_it_fails_words_are_left() {
     assert!(failed.contains("gave 400 dimensions instead of 512"), "{failed}");
 
     *answer.lock().unwrap() = right;
-    assert!(run(&["index"]).ok().contains("0 of 4 without a vector"));
+    assert!(run(&["index"]).ok().contains("0 of 4 vectors missing"));
     let shown = run(&["doctor"]).stdout;
-    assert!(shown.contains("all 4 memories") && !shown.contains("HTTP 4"), "{shown}");
+    assert!(shown.contains("all 4") && !shown.contains("HTTP 4"), "{shown}");
 
     // Back to the built-in model, which has its own vectors.
     for name in ["EMBEDDING_BASE_URL", "EMBEDDING_MODEL"] {
@@ -132,6 +132,6 @@ fn an_endpoint_replaces_the_model_and_where_it_fails_words_are_left() {
     }
     let asked = server.requests().len();
     let shown = run(&["status"]).ok();
-    assert!(shown.contains("4 of 4 memories lack one"), "{shown}");
+    assert!(shown.contains("4 of 4 missing"), "{shown}");
     assert_eq!(server.requests().len(), asked);
 }

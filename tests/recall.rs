@@ -114,10 +114,26 @@ fn a_timeline_shows_events_before_and_after() {
         lines.starts_with("2026-03-02\n  P1  10:00  prompt  coupons are applied twice\n▶  1  10:0"),
         "{lines}"
     );
+    let prompts = run(&sandbox, &["timeline", "--type", "prompts", "1"]).ok();
+    assert!(prompts.contains("  P1  ") && !prompts.contains("S1"), "{prompts}");
+    let invalid = run(&sandbox, &["timeline", "2026-13-40"]).fails(2);
+    assert!(invalid.contains("`2026-13-40` is not a time"), "{invalid}");
     let latest = run(&sandbox, &["timeline", "--before", "1"]).ok();
     assert!(latest.lines().last().unwrap().starts_with("▶ "), "{latest}");
     let missing = run(&sandbox, &["timeline", "99"]).fails(1);
     assert!(missing.contains("there is no memory `99`"), "{missing}");
+}
+
+#[test]
+fn memories_are_one_number() {
+    let sandbox = remembered();
+    let status: Value = serde_json::from_str(&run(&sandbox, &["status", "--json"]).ok()).unwrap();
+    let counts = &status["memory"]["counts"];
+    let projects = objects(&sandbox, &["projects", "--json"]);
+    assert_eq!(
+        (&projects[0]["memories"], &counts["summaries"]),
+        (&counts["observations"], &json!(1))
+    );
 }
 
 #[test]

@@ -31,12 +31,14 @@ fn a_question_finds_the_memory_that_shares_no_word_with_it() {
     let found = run(sandbox, &["search", &format!("\"{QUESTION}\"")]);
     assert_eq!(found.stdout, "", "a phrase has no other words");
     // Embedded by the worker or by this command, whichever is first.
-    crate::serving::until(|| run(sandbox, &["index"]).ok().contains("0 of 3 without a vector"));
+    crate::serving::until(|| run(sandbox, &["index"]).ok().contains("0 of 3 vectors missing"));
 
     let found = run(sandbox, &["search", QUESTION, "--explain"]).ok();
     assert!(found.contains("cosine 0."), "{found}");
     let first = found.lines().find(|line| line.contains("note")).unwrap_or_default();
     assert!(first.contains("five passwords"), "{found}");
+
+    assert_eq!(run(sandbox, &["search", "zzzxqv"]).stdout, "", "it means nothing");
 
     let found = site.get(&path);
     let ranking = (&found["hits"][0]["id"], &found["ranking"], &found["totalResults"]);

@@ -55,7 +55,7 @@ pub(crate) fn assert_no_vector_of(data: &Path, texts: &[&str]) {
 fn counts(sandbox: &Sandbox) -> (u64, u64) {
     let status: Value = serde_json::from_str(&run(sandbox, &["status", "--json"]).ok()).unwrap();
     let vectors = &status["memory"]["vectors"];
-    (vectors["memories"].as_u64().unwrap(), vectors["missing"].as_u64().unwrap())
+    (vectors["total"].as_u64().unwrap(), vectors["missing"].as_u64().unwrap())
 }
 
 /// The records of all files, in any order.
@@ -82,12 +82,12 @@ fn index_computes_missing_vectors_and_they_can_be_deleted() {
     let sandbox = two_notes();
     assert_eq!(counts(&sandbox), (2, 2));
     let shown = run(&sandbox, &["status"]).ok();
-    assert!(shown.contains("2 of 2 memories lack one; `claude-mem index` adds them"), "{shown}");
+    assert!(shown.contains("2 of 2 missing; `claude-mem index` adds them"), "{shown}");
     let printed = run(&sandbox, &["index"]).ok();
-    assert!(printed.contains("2 memories embedded; 0 of 2 without a vector"), "{printed}");
+    assert!(printed.contains("2 embedded; 0 of 2 vectors missing"), "{printed}");
     assert_eq!(counts(&sandbox), (2, 0));
     let printed = run(&sandbox, &["index"]).ok();
-    assert!(printed.contains("0 memories embedded"), "{printed}");
+    assert!(printed.contains("0 embedded"), "{printed}");
 
     let model = model();
     let found = vectors(&sandbox.data()).unwrap();
@@ -203,7 +203,7 @@ fn the_worker_embeds_automatically_and_reports_it() {
         status["vectors"]["missing"] == 0
     });
     let shown = run(&sandbox, &["doctor"]).stdout;
-    assert!(shown.contains("all 1 memory"), "{shown}");
+    assert!(shown.contains("all 1"), "{shown}");
 }
 
 #[test]

@@ -8,7 +8,10 @@ use serde_json::json;
 
 use super::index::embed;
 use claude_mem_core::{
-    app::App, failure::Failure, format::count, worker_process::is_worker_running,
+    app::App,
+    failure::Failure,
+    format::{count, number},
+    worker_process::is_worker_running,
 };
 use claude_mem_distill::{
     self, Distilled, RunOptions, Stopped, dollars, providers::auto::remedy, tokens,
@@ -56,10 +59,10 @@ fn embed_without_worker(app: &mut App) {
         store::open_whole(app).and_then(|(store, _)| embed(app, &store, Depth::Rows, TIME_MAX));
     match embedded {
         Ok(Some(done)) if done.counts.missing > 0 && !done.is_claimed => {
-            let missing = count(done.counts.missing, "memory");
+            let missing = number(done.counts.missing);
             app.output.say(format_args!(
-                "note: search uses words only for {missing} without a vector; the worker or \
-                 `claude-mem index` makes them"
+                "note: {missing} vectors are missing, so search by meaning is incomplete; the \
+                 worker or `claude-mem index` makes them"
             ));
         }
         Ok(_) => {}

@@ -10,12 +10,7 @@ use clap::Args;
 use claude_mem_projections::Store;
 use serde_json::json;
 
-use claude_mem_core::{
-    app::App,
-    failure::Failure,
-    format::{count, number},
-    progress::Progress,
-};
+use claude_mem_core::{app::App, failure::Failure, format::number, progress::Progress};
 use claude_mem_memory::{
     semantic::{Depth, Embedded, embed_missing},
     store,
@@ -34,11 +29,10 @@ pub(crate) struct Index {
 
 impl Index {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let (store, _) = store::open_whole(app)?;
-        let done = embed(app, &store, Depth::Texts, Duration::MAX)?;
+        let done = embed_all(app)?;
         if self.json {
             let found = done.map(|done| {
-                json!({"embedded": done.embedded, "memories": done.counts.memories,
+                json!({"embedded": done.embedded, "total": done.counts.total,
                     "missing": done.counts.missing, "is_claimed": done.is_claimed})
             });
             return app.output.json(&json!({ "vectors": found }));
@@ -46,17 +40,35 @@ impl Index {
         app.output.line(match done {
             None => "events are indexed; there is no embedding model in use".to_owned(),
             Some(done) if done.is_claimed => format!(
-                "another process is embedding; {} of {} left",
+                "another process is embedding; {} of {} vectors missing",
                 number(done.counts.missing),
-                count(done.counts.memories, "memory")
+                number(done.counts.total)
             ),
             Some(done) => format!(
-                "{} embedded; {} of {} without a vector",
-                count(done.embedded, "memory"),
+                "{} embedded; {} of {} vectors missing",
+                number(done.embedded),
                 number(done.counts.missing),
-                number(done.counts.memories)
+                number(done.counts.total)
             ),
         })
+    }
+}
+
+/// Embeds what is missing. A run ends when another process replaces the database or the vector file;
+/// then the next one continues.
+fn embed_all(app: &mut App) -> Result<Option<Embedded>, Failure> {
+    let mut embedded = 0;
+    loop {
+        let (store, _) = store::open_whole(app)?;
+        let Some(mut done) = embed(app, &store, Depth::Texts, Duration::MAX)? else {
+            return Ok(None);
+        };
+        let is_stuck = done.embedded == 0;
+        embedded += done.embedded;
+        done.embedded = embedded;
+        if is_stuck || done.is_claimed || done.counts.missing == 0 {
+            return Ok(Some(done));
+        }
     }
 }
 
@@ -72,7 +84,7 @@ pub(crate) fn embed(
     embed_missing(app, store, depth, threads, |done, total, _| {
         progress
             .get_or_insert_with(|| Progress::items("embedding", total).with_lines())
-            .show(done as u64, "memories");
+            .show(done as u64, "vectors");
         began.elapsed() < time_max
     })
 }

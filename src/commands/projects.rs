@@ -104,7 +104,7 @@ fn list(app: &mut App, listed: &[ListedProject], is_json: bool) -> Result<(), Fa
         table.row([
             stats.label.clone(),
             stats.sessions.to_string(),
-            (stats.observations + stats.summaries).to_string(),
+            stats.observations.to_string(),
             stats.at_us.map(|at_us| ago(at_us, app.clock.now())).unwrap_or_default(),
             stats.root.as_ref().unwrap_or(&stats.key).clone(),
         ]);
@@ -121,7 +121,7 @@ fn to_json(ListedProject { stats, aliases }: &ListedProject) -> serde_json::Valu
         "key": stats.key,
         "root": stats.root,
         "sessions": stats.sessions,
-        "memories": stats.observations + stats.summaries,
+        "memories": stats.observations,
         "last_at": stats.at_us.map(rfc3339),
         "aliases": aliases.iter().map(|alias| &alias.key).collect::<Vec<_>>(),
     })

@@ -28,7 +28,7 @@ use claude_mem_memory::{
 /// rare words count more, and by meaning. Natural questions work. `"two words"` is a phrase,
 /// `+word` is required, `-word` is excluded, `migr*` matches any word that starts with migr; with
 /// any of these, and for a name alone, only words count. A single word that no memory contains
-/// matches words that start with it. In a text of more than eight words, quotes only cite. Each
+/// matches words that start with it. A text of more than eight words has no operators. Each
 /// turn is listed once, by the fullest of its best observations. Without words, lists the newest
 /// memories that pass the filters.
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ pub(crate) struct Search {
     #[command(flatten)]
     filters: Filters,
     /// Maximum number of results
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 40)]
     limit: usize,
     /// Skip this many results
     #[arg(long, value_name = "N", default_value_t = 0)]

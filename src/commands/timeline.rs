@@ -40,6 +40,10 @@ pub(crate) struct Timeline {
     /// All projects
     #[arg(long, conflicts_with = "project")]
     all_projects: bool,
+    /// Only observations of this type, such as `bugfix`, or `prompts`, `observations` or
+    /// `sessions`; can be repeated
+    #[arg(long = "type", value_name = "TYPE")]
+    types: Vec<String>,
     /// Print one JSON object per line
     #[arg(long)]
     json: bool,
@@ -64,6 +68,7 @@ impl Timeline {
                 (None, true) => TimelineScope::All,
                 (None, false) => TimelineScope::OfAnchor,
             },
+            types: self.types,
         };
         let found = timeline(app, &store, &request)?;
         if let Some(hint) = found.hint {
@@ -109,10 +114,10 @@ fn print(app: &mut App, found: &TimelineWindow) -> Result<(), Failure> {
     };
     let lines = memory_lines(output, output.columns(), &rows, mark);
     let mut day = String::new();
-    let mut is_behind = found.anchor.is_some();
+    let mut is_marked = found.anchor.is_some();
     for (hit, lines) in found.moments.iter().zip(lines) {
-        if !is_behind && hit.at_us >= found.at_us {
-            is_behind = true;
+        if !is_marked && hit.at_us >= found.at_us {
+            is_marked = true;
             print_moment(app, found.at_us)?;
         }
         let date = local(hit.at_us, "%Y-%m-%d");
@@ -122,11 +127,8 @@ fn print(app: &mut App, found: &TimelineWindow) -> Result<(), Failure> {
         }
         lines.into_iter().try_for_each(|line| app.output.line(line))?;
     }
-    if !is_behind && !found.moments.is_empty() {
+    if !is_marked {
         print_moment(app, found.at_us)?;
-    }
-    if found.moments.is_empty() {
-        app.output.say("no memories yet");
     }
     Ok(())
 }

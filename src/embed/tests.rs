@@ -190,6 +190,17 @@ fn the_model_reads_english_and_code_but_no_other_script() {
 }
 
 #[test]
+fn words_have_a_meaning_and_random_letters_have_none() {
+    let model = model();
+    for text in ["ci", "git rebase", "Anmeldungen", "deduplicate", "zzzxqv login"] {
+        assert!(model.knows_a_word(text), "{text}");
+    }
+    for text in ["zzzxqv", "asdfgh", "qwertyuiop xyzzy", "", "…"] {
+        assert!(!model.knows_a_word(text), "{text}");
+    }
+}
+
+#[test]
 fn windows_overlap_and_are_few() {
     let text = |words: usize| (0..words).map(|word| format!(" w{word}\n")).collect::<String>();
     let bounds = |words| {

@@ -6,7 +6,7 @@ use claude_mem_projections::{
     timeline::{Anchor, TimelineQuery, TimelineWindow},
 };
 
-use crate::resolve;
+use crate::{resolve, search::kinds_and_types};
 
 /// Default number of memories on either side.
 pub const DEPTH: usize = 10;
@@ -47,6 +47,8 @@ pub struct TimelineRequest {
     pub before: usize,
     pub after: usize,
     pub scope: TimelineScope,
+    /// Kinds of memories and types of observations, as in a search; all if empty.
+    pub types: Vec<String>,
 }
 
 /// Memories around the anchor, ordered by time.
@@ -58,7 +60,10 @@ pub fn timeline(
     let anchor = anchor(app, &request.anchor)?;
     let is_current =
         request.scope == TimelineScope::CurrentFirst && !matches!(anchor, Anchor::Memory(_));
+    let (kinds, types) = kinds_and_types(request.types.clone(), Vec::new());
     let mut query = TimelineQuery {
+        kinds,
+        types,
         anchor,
         before: request.before,
         after: request.after,
@@ -83,11 +88,14 @@ fn anchor(app: &App, given: &TimelineAnchor) -> Result<Anchor, Failure> {
     match given {
         TimelineAnchor::Now => Ok(Anchor::Time(claude_mem_core::time_arg::micros(now))),
         TimelineAnchor::Query(query) => Ok(Anchor::Query(query.clone())),
-        TimelineAnchor::Any(text) => Ok(match (text.parse(), text.parse::<When>()) {
-            (Ok(id), _) => Anchor::Memory(id),
-            (_, Ok(when)) => Anchor::Time(when.start_us(now)),
-            _ => Anchor::Query(text.clone()),
-        }),
+        TimelineAnchor::Any(text) => match (text.parse(), text.parse::<When>()) {
+            (Ok(id), _) => Ok(Anchor::Memory(id)),
+            (_, Ok(when)) => Ok(Anchor::Time(when.start_us(now))),
+            (_, Err(error)) if looks_like_time(text) => {
+                Err(Failure::usage(format!("`{text}` is not a time")).remedy(error.to_string()))
+            }
+            _ => Ok(Anchor::Query(text.clone())),
+        },
         TimelineAnchor::IdOrTime(text) => match text.parse() {
             Ok(id) => Ok(Anchor::Memory(id)),
             Err(_) => time(text).map_err(|_| {
@@ -97,6 +105,14 @@ fn anchor(app: &App, given: &TimelineAnchor) -> Result<Anchor, Failure> {
             }),
         },
     }
+}
+
+/// A date that does not exist, such as `2026-13-40`, is no word to search for.
+fn looks_like_time(text: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_digit() || "-:.+ TZ".contains(c);
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && text.contains(['-', ':'])
+        && text.chars().all(is_part)
 }
 
 #[cfg(test)]
@@ -116,6 +132,10 @@ mod tests {
         let time = "2026-02-28T12:00:00Z".parse::<When>().unwrap().start_us(app.clock.now());
         assert_eq!(any("2026-02-28T12:00:00Z"), Anchor::Time(time));
         assert_eq!(any("torn log"), Anchor::Query("torn log".into()));
+        assert_eq!(any("3-way merge"), Anchor::Query("3-way merge".into()));
+        for invalid in ["2026-13-40", "2026-03-01 25:00"] {
+            assert!(anchor(&app, &TimelineAnchor::Any(invalid.into())).is_err(), "{invalid}");
+        }
         assert!(anchor(&app, &TimelineAnchor::IdOrTime("torn log".into())).is_err());
     }
 }

@@ -50,6 +50,10 @@ fn erase_in(
     path: &Path,
     is_forgotten: &mut impl FnMut(&Header, Record<'_>) -> bool,
 ) -> io::Result<u64> {
+    if !fs::metadata(path)?.is_file() {
+        fs::remove_file(path)?;
+        return Ok(0);
+    }
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     let mut bytes = [0; HEADER_BYTES];
     let read = read_at(&file, &mut bytes, 0)?;

@@ -3,7 +3,7 @@
 //! They are read, not mapped: a truncated file is then an error instead of a crash.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, Read as _},
     ops::Range,
     path::Path,
@@ -35,8 +35,10 @@ impl Records {
         model: &ModelId,
         dimensions: usize,
     ) -> io::Result<Option<Self>> {
-        let mut file = match File::open(path) {
-            Ok(file) => file,
+        // Opening a FIFO would wait for a writer.
+        let mut file = match fs::metadata(path) {
+            Ok(found) if !found.is_file() => return Ok(None),
+            Ok(_) => File::open(path)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };

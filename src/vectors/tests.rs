@@ -191,6 +191,24 @@ fn no_byte_of_an_erased_record_stays_in_any_file() {
     assert!(!dir.join("0.new").exists() && !dir.join("1.bin").exists());
 }
 
+#[cfg(unix)]
+#[test]
+fn a_fifo_in_place_of_the_file_blocks_nobody_and_is_replaced() {
+    let world = World::new();
+    let fifo = || {
+        std::fs::create_dir_all(world.path().parent().unwrap()).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(world.path()).status().unwrap();
+        assert!(made.success());
+    };
+    fifo();
+    assert!(world.reader().is_none());
+    assert_eq!(world.forget(1), 0);
+    assert!(!world.path().exists());
+    fifo();
+    world.put(&[(1, &["text"])]);
+    assert_eq!(world.reader().unwrap().len(), 1);
+}
+
 #[test]
 fn damage_costs_the_damaged_record() {
     let world = World::new();

@@ -95,6 +95,9 @@ fn memories_are_found_by_words_files_numbers_and_around_one_another() {
     let around: Vec<_> =
         around["moments"].as_array().unwrap().iter().map(|hit| &hit["id"]).collect();
     assert_eq!(around, ["P2", "2", "S2"]);
+    let of_type = site.get("/api/timeline?anchor=2&type=prompts,sessions&depth_before=1");
+    assert_eq!(of_type["moments"][0]["id"], "P2", "{of_type}");
+    assert_eq!(of_type["moments"][2]["id"], "S2", "{of_type}");
     assert_eq!(site.get("/api/timeline?query=cart")["anchor"], "1");
     assert_eq!(site.ask("GET", "/api/timeline?anchor=99", None).status, 404);
     assert_eq!(site.ask("GET", "/api/timeline", None).status, 400);
@@ -243,7 +246,7 @@ fn a_parameter_that_a_route_does_not_know_is_refused_by_name() {
     for (path, message, remedy) in [
         ("/api/search?query=x&projct=shop", "`projct`", "did you mean `project`?"),
         ("/api/search?query=x&date_strt=2026-01-01", "`date_strt`", "did you mean `dateStart`?"),
-        ("/api/timeline?anchor=1&type=decision", "`type`", "the parameters are `"),
+        ("/api/timeline?anchor=1&kind=decision", "`kind`", "the parameters are `"),
         ("/api/stats?projects=shop", "`projects`", "this route has no parameters"),
         ("/sessions/1/status?verbose=1", "`verbose`", "this route has no parameters"),
     ] {

@@ -32,11 +32,11 @@ fn next_call(request: &Request) -> Answer {
     if last.starts_with("Remembered as 1") {
         return call("search", json!({"query": "walrus"}));
     }
-    if last.contains("ID | time | type | title") {
-        return call("timeline", json!({"anchor": 1}));
-    }
     if last.contains("<- anchor") {
         return call("get_observations", json!({"ids": [1]}));
+    }
+    if last.contains("ID | time | type | title") {
+        return call("timeline", json!({"anchor": 1}));
     }
     if last.starts_with("# 1 note") {
         return call("session_start_context", json!({}));

@@ -23,6 +23,10 @@ pub struct TimelineQuery {
     pub project: Option<String>,
     /// Whether to include other projects than the anchor's.
     pub is_everywhere: bool,
+    /// Kinds of memories, in addition to `types`.
+    pub kinds: Vec<Kind>,
+    /// Types of observations. Without kinds and types, everything is included.
+    pub types: Vec<String>,
 }
 
 /// The middle of a timeline.
@@ -132,21 +136,14 @@ impl Store {
         let mut before = Vec::new();
         let mut after = Vec::new();
         for kind in Kind::ALL {
-            before.extend(self.neighbors(middle, kind, projects, Side::Before, timeline.before)?);
-            // The anchor itself is the first of the rows that are not before it.
-            after.extend(self.neighbors(
-                middle,
-                kind,
-                projects,
-                Side::After,
-                timeline.after + 1,
-            )?);
+            before.extend(self.neighbors(middle, kind, projects, Side::Before, timeline)?);
+            after.extend(self.neighbors(middle, kind, projects, Side::After, timeline)?);
         }
         before.sort_unstable_by(|left, right| right.cmp(left));
         before.truncate(timeline.before);
         after.sort_unstable();
-        let is_memory = usize::from(middle.id > 0);
-        after.truncate(timeline.after + is_memory);
+        after.truncate(timeline.after);
+        before.extend(Some(middle).filter(|middle| middle.id > 0));
         before.extend(after);
         Ok(before)
     }
@@ -157,12 +154,21 @@ impl Store {
         kind: Kind,
         projects: Option<&[i64]>,
         side: Side,
-        rows_max: usize,
+        timeline: &TimelineQuery,
     ) -> Result<Vec<PageCursor>> {
+        let TimelineQuery { kinds, types, .. } = timeline;
+        let is_all = kinds.contains(&kind) || kinds.is_empty() && types.is_empty();
+        if !is_all && (kind != Kind::Observation || types.is_empty()) {
+            return Ok(Vec::new());
+        }
         // The first comparison lets the index find the rows, the second one is exact.
-        let (about, exactly, order) = match side {
-            Side::Before => ("<=", "<", "desc"),
-            Side::After => (">=", ">=", "asc"),
+        let (about, exactly, order, rows_max) = match side {
+            Side::Before => ("<=", "<", "desc", timeline.before),
+            Side::After => (">=", ">", "asc", timeline.after),
+        };
+        let of_types = match is_all {
+            true => String::new(),
+            false => format!("and type in ({})", vec!["?"; types.len()].join(", ")),
         };
         let within = projects.map_or(String::new(), |ids| {
             let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
@@ -171,15 +177,17 @@ impl Store {
         let rank = rank(kind);
         let sql = format!(
             "select at_us, id from visible_{} where at_us {about} ?1
-                 and (at_us, {rank}, id) {exactly} (?1, ?2, ?3) {within}
-             order by at_us {order}, id {order} limit ?4",
+                 and (at_us, {rank}, id) {exactly} (?1, ?2, ?3) {within} {of_types}
+             order by at_us {order}, id {order} limit {rows_max}",
             kind.table()
         );
-        let numbers = [middle.at_us, i64::from(middle.rank), middle.id, rows_max as i64];
+        let middle = [middle.at_us, i64::from(middle.rank), middle.id].map(Value::Integer);
+        let types = types.iter().filter(|_| !is_all).cloned().map(Value::Text);
         let mut statement = self.connection.prepare_cached(&sql)?;
-        let places = statement.query_map(params_from_iter(numbers.map(Value::Integer)), |row| {
-            Ok(PageCursor { at_us: row.get(0)?, rank, id: row.get(1)? })
-        })?;
+        let places = statement
+            .query_map(params_from_iter(middle.into_iter().chain(types)), |row| {
+                Ok(PageCursor { at_us: row.get(0)?, rank, id: row.get(1)? })
+            })?;
         Ok(places.collect::<rusqlite::Result<_>>()?)
     }
 }
@@ -215,8 +223,23 @@ mod tests {
     }
 
     fn around(store: &Store, anchor: Anchor, before: usize, after: usize) -> String {
-        let timeline = TimelineQuery { anchor, before, after, project: None, is_everywhere: false };
-        let found = store.timeline(&timeline).unwrap();
+        shown(store, &TimelineQuery { before, after, ..around_anchor(anchor) })
+    }
+
+    fn around_anchor(anchor: Anchor) -> TimelineQuery {
+        TimelineQuery {
+            anchor,
+            before: 9,
+            after: 9,
+            project: None,
+            is_everywhere: false,
+            kinds: Vec::new(),
+            types: Vec::new(),
+        }
+    }
+
+    fn shown(store: &Store, timeline: &TimelineQuery) -> String {
+        let found = store.timeline(timeline).unwrap();
         let name = |hit: &Hit| match Some(hit.name) == found.anchor {
             true => format!("[{}]", hit.name),
             false => hit.name.to_string(),
@@ -241,8 +264,22 @@ mod tests {
         let store = turns();
         let anchor = Anchor::Memory("S1".parse().unwrap());
         let timeline =
-            TimelineQuery { anchor, before: 0, after: 1, project: None, is_everywhere: true };
+            TimelineQuery { before: 0, after: 1, is_everywhere: true, ..around_anchor(anchor) };
         let found = store.timeline(&timeline).unwrap();
         assert_eq!(found.moments[1].title, "elsewhere");
+    }
+
+    #[test]
+    fn only_some_kinds_and_types_are_shown_around_any_anchor() {
+        let store = turns();
+        let only = |kinds: &[Kind], types: &[&str]| {
+            let types = types.iter().map(|type_| (*type_).to_owned()).collect();
+            let anchor = around_anchor(Anchor::Memory("S2".parse().unwrap()));
+            shown(&store, &TimelineQuery { kinds: kinds.to_vec(), types, ..anchor })
+        };
+        assert_eq!(only(&[], &["feature"]), "1 2 [S2] 3");
+        assert_eq!(only(&[Kind::Prompt], &["feature"]), "P1 1 P3 2 [S2] P4 3");
+        assert_eq!(only(&[Kind::Summary], &[]), "S1 [S2] S3");
+        assert_eq!(only(&[], &["decision"]), "[S2]");
     }
 }

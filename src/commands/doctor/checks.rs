@@ -287,16 +287,16 @@ fn vectors(app: &App, store: &Store) -> Option<Finding> {
     }
     match semantic::count(app, store) {
         Ok(None) => None,
-        Ok(Some(counts)) if counts.memories == 0 => Some(Finding::fine(CHECK, "no memories yet")),
+        Ok(Some(counts)) if counts.total == 0 => Some(Finding::fine(CHECK, "none yet")),
         Ok(Some(counts)) if counts.missing == 0 => {
-            Some(Finding::fine(CHECK, format!("all {}", count(counts.memories, "memory"))))
+            Some(Finding::fine(CHECK, format!("all {}", number(counts.total))))
         }
         Ok(Some(counts)) => Some(Finding::fine(
             CHECK,
             format!(
-                "{} of {} lack one; the worker or `claude-mem index` adds them",
+                "{} of {} missing; the worker or `claude-mem index` adds them",
                 number(counts.missing),
-                count(counts.memories, "memory")
+                number(counts.total)
             ),
         )),
         Err(failure) => {

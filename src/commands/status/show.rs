@@ -162,13 +162,11 @@ fn vectors(found: &StatusReport, output: &Output) -> String {
     };
     match found.memory.vectors {
         None => String::new(),
-        Some(counts) if counts.memories == 0 => String::new(),
-        Some(counts) if counts.missing == 0 => format!("all {}", count(counts.memories, "memory")),
-        Some(counts) => format!(
-            "{} of {} lack one; {how}",
-            number(counts.missing),
-            count(counts.memories, "memory")
-        ),
+        Some(counts) if counts.total == 0 => String::new(),
+        Some(counts) if counts.missing == 0 => format!("all {}", number(counts.total)),
+        Some(counts) => {
+            format!("{} of {} missing; {how}", number(counts.missing), number(counts.total))
+        }
     }
 }
 

@@ -73,7 +73,7 @@ pub fn embed_missing(
     erase_others(app, &writer, &names)?;
     let missing = missing(model, store, &writer, &names, depth)?;
     let mut done = Embedded {
-        counts: VectorCounts { memories: names.len(), missing: missing.len() },
+        counts: VectorCounts { total: names.len(), missing: missing.len() },
         ..Embedded::default()
     };
     let (threads, together) = match model {

@@ -26,11 +26,11 @@ use claude_mem_projections::{Store, search::MemoryId};
 use claude_mem_vectors::{Digest, MemoryKey, Vectors, digest, directory};
 use serde::Serialize;
 
-/// Number of memories with and without a vector.
+/// Number of observations, summaries and prompts with and without a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct VectorCounts {
-    /// Memories that should have one.
-    pub memories: usize,
+    /// Those that should have one.
+    pub total: usize,
     /// Those without one.
     pub missing: usize,
 }
@@ -78,12 +78,12 @@ fn unreadable(app: &App, model: &EmbeddingModel, error: &io::Error) -> Failure {
         .meaning("search uses words only")
 }
 
-/// Counts memories with and without a vector. `None` without a model.
+/// Counts vectors. `None` without a model.
 pub fn count(app: &App, store: &Store) -> Result<Option<VectorCounts>, Failure> {
     let Some(model) = open_model(app)? else { return Ok(None) };
     let names = store.embeddable_memories()?;
     let vectors = open_vectors(app, model)?;
     let has = |name: &&MemoryId| vectors.as_ref().is_some_and(|vectors| vectors.has(key(**name)));
     let embedded = names.iter().filter(has).count();
-    Ok(Some(VectorCounts { memories: names.len(), missing: names.len() - embedded }))
+    Ok(Some(VectorCounts { total: names.len(), missing: names.len() - embedded }))
 }

@@ -74,6 +74,14 @@ impl EmbeddingModel {
         }
     }
 
+    /// Whether one of the words has a meaning that a vector can express.
+    pub fn knows_a_word(&self, text: &str) -> bool {
+        match self {
+            Self::Local(model) => model.knows_a_word(text),
+            Self::Endpoint(_) => true,
+        }
+    }
+
     /// The vectors of texts, of unit length.
     pub fn embed_all(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>, Failure> {
         match self {

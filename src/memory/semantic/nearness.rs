@@ -20,7 +20,7 @@ use claude_mem_core::{
 use claude_mem_embed::Role;
 use claude_mem_projections::{
     Error, Store,
-    search::{Kind, Meaning, MemoryId},
+    search::{Kind, Meaning, MemoryId, Query},
 };
 use claude_mem_vectors::{MemoryKey, Scan, Vectors, file};
 use serde::Serialize;
@@ -38,7 +38,8 @@ use super::{
 pub enum Ranking {
     /// By the words of the query and by its meaning.
     WordsAndMeaning,
-    /// By words: the query asks for them, or the model cannot read its language.
+    /// By words: the query asks for them, or the model knows neither its language nor any of its
+    /// words.
     #[default]
     Words,
     /// By words, because no memory has a vector yet, or because the file of vectors cannot be read.
@@ -120,7 +121,10 @@ fn prepare(
     text: &str,
 ) -> Result<Result<(&'static EmbeddingModel, Arc<Vectors>), Ranking>, Failure> {
     let Some(model) = open_model(app)? else { return Ok(Err(Ranking::WordsOnly)) };
-    if !model.can_read(text) {
+    // Stop words have no meaning of their own.
+    let has_meaning =
+        |text: &str| Query::parse(text).terms.iter().any(|term| model.knows_a_word(&term.text));
+    if !model.can_read(text) || !has_meaning(text) {
         return Ok(Err(Ranking::Words));
     }
     let vectors = opened(app, model)?.filter(|vectors| !vectors.is_empty());

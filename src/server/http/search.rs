@@ -18,7 +18,7 @@ use super::{
     state::AppState,
     time_params::time,
 };
-use crate::hit_table::{DayLayout, hit_table};
+use crate::hit_table::hit_table;
 use claude_mem_core::app::App;
 use claude_mem_memory::{
     memory_json::HitJson,
@@ -26,7 +26,7 @@ use claude_mem_memory::{
     semantic::Ranking,
 };
 
-const LIMIT: usize = 20;
+const LIMIT: usize = 40;
 const OFFSET_MAX: usize = 10_000;
 
 /// Query and filters.
@@ -187,7 +187,7 @@ fn find(
         ..Results::default()
     };
     if is_text {
-        results.content = Some(vec![table(&found.hits, DayLayout::File, results.hint.as_deref())]);
+        results.content = Some(vec![table(&found.hits, results.hint.as_deref())]);
     }
     if has_rows {
         let names: Vec<_> = found.hits.iter().map(|hit| hit.name).collect();
@@ -236,10 +236,15 @@ fn request(app: &App, params: SearchParams, kinds: &[Kind]) -> Result<Search, Ap
 }
 
 /// Hits as a table, for a model.
-pub(super) fn table(hits: &[Hit], within: DayLayout, hint: Option<&str>) -> Text {
-    let text = match hits.is_empty() {
+fn table(hits: &[Hit], hint: Option<&str>) -> Text {
+    Text::new(match hits.is_empty() {
         true => format!("No match: {}\n", hint.unwrap_or("there are no memories yet")),
-        false => hit_table(hits, within),
-    };
-    Text { type_: "text", text }
+        false => hit_table(hits),
+    })
+}
+
+impl Text {
+    pub(super) fn new(text: String) -> Self {
+        Self { type_: "text", text }
+    }
 }

@@ -10,11 +10,11 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     error::{ApiError, ApiResult, Problem, QueryParams},
-    feed::given,
-    search::{Text, table},
+    feed::{given, list},
+    search::Text,
     state::AppState,
 };
-use crate::hit_table::DayLayout;
+use crate::hit_table::timeline_table;
 use claude_mem_core::app::App;
 use claude_mem_memory::{
     memory_json::HitJson,
@@ -37,6 +37,10 @@ struct TimelineParams {
     depth_after: Option<usize>,
     /// Project name or key [default: the anchor's].
     project: Option<String>,
+    /// Types of observations, or `observations`, `sessions`, `prompts`, separated by commas.
+    #[serde(rename = "type")]
+    #[param(rename = "type")]
+    type_: Option<String>,
     /// `json`, or `text` for a table.
     format: Option<String>,
 }
@@ -79,13 +83,14 @@ fn look(store: &Store, app: &App, params: TimelineParams) -> Result<TimelineResp
         before: depth(params.depth_before),
         after: depth(params.depth_after),
         scope: given(params.project).map_or(TimelineScope::OfAnchor, TimelineScope::Named),
+        types: list(params.type_.as_deref()),
     };
     let found = timeline(app, store, &request)?;
     if let Some(hint) = found.hint {
         return Err(ApiError::not_found(hint));
     }
     let is_text = params.format.as_deref() == Some("text");
-    let content = is_text.then(|| vec![table(&found.moments, DayLayout::Day, None)]);
+    let content = is_text.then(|| vec![Text::new(timeline_table(&found))]);
     let anchor = found.anchor.map(|name| name.to_string());
     let moments = found.moments.into_iter().map(HitJson::from).collect();
     Ok(TimelineResponse { anchor, moments, content })

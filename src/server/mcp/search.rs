@@ -9,7 +9,7 @@ use super::{
     arguments::{Arguments, Parameter, ParameterType, optional},
     tools::{Effect, Tool},
 };
-use crate::hit_table::{DayLayout, cell, hit_table};
+use crate::hit_table::{cell, hit_table};
 use claude_mem_core::{failure::Failure, time_arg::When};
 use claude_mem_memory::{
     search::{ProjectScope, kinds_and_types, matches, search},
@@ -99,7 +99,7 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
             None => format!("No match in {label}: {hint}"),
         });
     }
-    let table = hit_table(&results.hits, DayLayout::File);
+    let table = hit_table(&results.hits);
     if let Some(current) = &found.no_match_in {
         let heading = heading(results, &request, "other projects");
         return Ok(format!("No match in {current}. {heading}\n{table}"));

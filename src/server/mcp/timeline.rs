@@ -2,11 +2,7 @@
 
 use std::fmt::Write as _;
 
-use claude_mem_projections::{
-    Store,
-    search::{MemoryId, has_several_clients},
-    timeline::TimelineWindow,
-};
+use claude_mem_projections::{Store, search::MemoryId, timeline::TimelineWindow};
 
 use super::{
     Server,
@@ -14,8 +10,8 @@ use super::{
     search::EVERYWHERE,
     tools::{Effect, Tool},
 };
-use crate::hit_table::{cell, label};
-use claude_mem_core::{failure::Failure, time_arg::local};
+use crate::hit_table::{cell, timeline_table};
+use claude_mem_core::failure::Failure;
 use claude_mem_memory::{
     resolve::current_project,
     store,
@@ -47,6 +43,11 @@ const PARAMETERS: &[Parameter] = &[
         "project",
         ParameterType::Text,
         "Name of a project, or \"*\" for all (default: the anchor's; for a time, this project)",
+    ),
+    optional(
+        "type",
+        ParameterType::List,
+        "As in search: observations, sessions, prompts, bugfix ...",
     ),
 ];
 
@@ -80,6 +81,7 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
             Some(name) => TimelineScope::Named(name.into()),
             None => TimelineScope::CurrentFirst,
         },
+        types: arguments.list("type"),
     };
     let found = timeline(server.app, &store, &request)?;
     match found.hint {
@@ -92,7 +94,7 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
     }
 }
 
-/// A heading per day, a line per memory, the anchor marked.
+/// The anchor, then the table.
 fn written(store: &Store, found: &TimelineWindow) -> Result<String, Failure> {
     let mut text = String::new();
     if let Some(anchor) = found.anchor.map(|name| store.memory_source(name)).transpose()?.flatten()
@@ -100,25 +102,5 @@ fn written(store: &Store, found: &TimelineWindow) -> Result<String, Failure> {
         let project = cell(&anchor.project);
         let _ = writeln!(text, "{project}, around {} ({})", anchor.name, cell(&anchor.title));
     }
-    let has_clients = has_several_clients(&found.moments);
-    let mut day = String::new();
-    let mut is_passed = found.anchor.is_some();
-    for hit in &found.moments {
-        if !is_passed && hit.at_us >= found.at_us {
-            is_passed = true;
-            let _ = writeln!(text, "--- {}", local(found.at_us, "%Y-%m-%d %H:%M"));
-        }
-        let date = local(hit.at_us, "%Y-%m-%d");
-        if date != day {
-            let _ = writeln!(text, "## {date}");
-            day = date;
-        }
-        let (time, label, title) =
-            (local(hit.at_us, "%H:%M"), label(hit), cell(&hit.marked_title()));
-        let client = hit.client.as_ref().filter(|_| has_clients);
-        let client = client.map(|name| format!(" | {}", cell(name))).unwrap_or_default();
-        let mark = if Some(hit.name) == found.anchor { " <- anchor" } else { "" };
-        let _ = writeln!(text, "{} | {time} | {label}{client} | {title}{mark}", hit.name);
-    }
-    Ok(text)
+    Ok(text + &timeline_table(found))
 }

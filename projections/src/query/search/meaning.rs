@@ -9,7 +9,7 @@
 use super::{
     Filter, Kind, MemoryId, Query, Score, Search,
     candidates::in_projects,
-    query::{Clause, without_citations},
+    query::{Clause, without_operators},
     searching::Searching,
 };
 use crate::error::Result;
@@ -100,7 +100,7 @@ impl Search {
         if self.is_typing || self.order != super::Order::Relevance || self.query.trim().is_empty() {
             return false;
         }
-        let text = without_citations(&self.query);
+        let text = without_operators(&self.query);
         let mut rest = &*text;
         while let Some((clause, after)) = Clause::next(rest) {
             if clause.is_operator() {
@@ -160,7 +160,7 @@ impl Searching<'_> {
         format!("select row.id from visible_{table} row where {condition}{filter}{projects}")
     }
 
-    fn passes(&self, memory: MemoryId, filter: &Filter) -> Result<bool> {
+    pub(super) fn passes(&self, memory: MemoryId, filter: &Filter) -> Result<bool> {
         let sql = self.passing_sql(memory.kind, filter, "row.id = ?");
         let values = [Value::Integer(memory.id)].into_iter().chain(filter.values.iter().cloned());
         let mut statement = self.store.connection.prepare_cached(&sql)?;

@@ -76,9 +76,10 @@ impl Store {
         found.suggestion = searching.respelled(&found.query, &unknown)?;
         found.hint = match &found.suggestion {
             Some(suggestion) => Some(format!("did you mean `{suggestion}`?")),
-            None if found.hits.is_empty() => {
-                Some(no_hits(search, found.matched, self.is_empty()?).into())
+            None if found.query.is_unclosed && !search.is_typing => {
+                Some("the last quote is not closed: what follows it is one phrase".into())
             }
+            None if found.hits.is_empty() => Some(self.why_empty(search, found.matched)?),
             None => None,
         };
         Ok(found)
@@ -95,6 +96,19 @@ impl Store {
 }
 
 impl Store {
+    /// What to do if nothing was found.
+    fn why_empty(&self, search: &Search, matched: usize) -> Result<String> {
+        let known: Vec<String> =
+            self.type_stats(0, None)?.into_iter().map(|(type_, _)| type_).collect();
+        let unknown = search.types.iter().find(|type_| !known.contains(type_));
+        Ok(match unknown.filter(|_| !known.is_empty()) {
+            Some(unknown) => {
+                format!("no observation has the type `{unknown}`; there are {}", known.join(", "))
+            }
+            None => no_hits(search, matched, self.is_empty()?).into(),
+        })
+    }
+
     fn is_empty(&self) -> Result<bool> {
         let sql =
             "select not exists (select 1 from prompts) and not exists (select 1 from observations)";
@@ -221,9 +235,8 @@ impl Searching<'_> {
             found.is_capped || found.matched > self.search.offset.saturating_add(self.search.limit);
         let hits = listed.into_iter().map(|(_, name)| TurnHit::listed(name)).collect();
         found.hits = self.show(hits, &found.query)?;
-        let is_empty = found.hits.is_empty();
-        found.hint = match is_empty {
-            true => Some(no_hits(self.search, found.matched, self.store.is_empty()?).into()),
+        found.hint = match found.hits.is_empty() {
+            true => Some(self.store.why_empty(self.search, found.matched)?),
             false => None,
         };
         Ok(())

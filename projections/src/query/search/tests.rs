@@ -242,6 +242,42 @@ fn a_superseded_observation_represents_a_turn_only_if_nothing_else_matches() {
 }
 
 #[test]
+fn what_replaced_a_superseded_observation_comes_before_it_although_no_word_matches() {
+    let mut scene = TestLog::new();
+    let mut turn = |reply: &str| {
+        scene.prompt("go");
+        let tool = scene.tool("Bash", "{}");
+        scene.reply(&[tool], reply);
+    };
+    turn(&titled("The ledger uses Postgres"));
+    let replaced = "<title>SQLite is enough</title><corrects>The ledger uses Postgres</corrects>";
+    turn(&format!("<observation><type>feature</type>{replaced}</observation>"));
+    turn(&titled("Postgres was never installed"));
+    let store = scene.fold();
+    assert_eq!(searched(&store, "ledger"), "2 1");
+    assert_eq!(searched(&store, "Postgres"), "3 2 1");
+    let decisions = Search { types: vec!["decision".into()], ..Search::default() };
+    assert_eq!(searched_as(&store, &Search { query: "ledger".into(), ..decisions }), "");
+}
+
+#[test]
+fn a_hint_names_the_known_types_and_an_open_quote() {
+    let mut scene = TestLog::new();
+    let tool = scene.tool("Bash", "{}");
+    scene.reply(&[tool], &titled("The ledger"));
+    let store = scene.fold();
+    let hint = |query: &str, types: &[&str]| {
+        let types = types.iter().map(|type_| (*type_).to_owned()).collect();
+        let search = Search { query: query.into(), types, ..Search::default() };
+        store.search(&search).unwrap().hint.unwrap_or_default()
+    };
+    let unknown = "no observation has the type `nosuch`; there are feature";
+    assert_eq!([hint("ledger", &["nosuch"]), hint("", &["nosuch"])], [unknown, unknown]);
+    assert!(hint("\"the ledger", &[]).contains("not closed"));
+    assert_eq!(hint("ledger", &["feature"]), "");
+}
+
+#[test]
 fn a_superseded_observation_with_its_mark_is_shown_before_a_summary_that_has_none() {
     let mut scene = TestLog::new();
     let mut turn = |reply: &str| {

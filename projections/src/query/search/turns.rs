@@ -8,7 +8,7 @@ use super::{
     Kind, MemoryId, Order, Query,
     searching::{Searching, newer_first_where_close},
 };
-use crate::error::Result;
+use crate::{Marks, error::Result};
 use rusqlite::{OptionalExtension, params_from_iter, types::Value};
 use std::{
     cmp::Reverse,
@@ -92,7 +92,8 @@ impl TurnHit {
 impl Searching<'_> {
     /// The hits in order.
     pub(super) fn hits(&self, query: &Query) -> Result<Vec<TurnHit>> {
-        let mut hits = self.by_turn()?;
+        let retired = self.retired()?;
+        let mut hits = self.by_turn(&retired);
         // An observation of the turn may contain a word that the query excludes.
         let is_replaced =
             |hit: &&mut TurnHit| hit.best.kind == Kind::Prompt && query.excluded.is_empty();
@@ -112,6 +113,7 @@ impl Searching<'_> {
                 let places: HashMap<MemoryId, usize> =
                     order.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
                 hits.sort_by_key(|hit| places.get(&hit.best).copied());
+                self.put_successors_first(&mut hits, retired)?;
             }
             Order::Newest => hits.sort_by_key(|hit| (Reverse(time(&hit.best)), hit.best)),
             Order::Oldest => hits.sort_by_key(|hit| (time(&hit.best), hit.best)),
@@ -119,8 +121,39 @@ impl Searching<'_> {
         Ok(hits)
     }
 
-    fn by_turn(&self) -> Result<Vec<TurnHit>> {
-        let retired = self.retired()?;
+    /// Puts what replaced a superseded observation directly before it, also if it does not match.
+    fn put_successors_first(
+        &self,
+        hits: &mut Vec<TurnHit>,
+        mut retired: HashSet<MemoryId>,
+    ) -> Result<()> {
+        let filter = self.kinds().into_iter().find(|(kind, _)| *kind == Kind::Observation);
+        let Some((_, filter)) = filter else { return Ok(()) };
+        let mut at = 0;
+        while at < hits.len().min(self.search.offset.saturating_add(self.search.limit)) {
+            let (shown, score) = (hits[at].shown, hits[at].score);
+            let marks =
+                if retired.remove(&shown) { self.store.marks(shown)? } else { Marks::default() };
+            let by = marks.correction().and_then(|correction| correction.by.as_ref());
+            let Some((successor, _)) = by else {
+                at += 1;
+                continue;
+            };
+            let is_of = |hit: &TurnHit| hit.shown == *successor || hit.also.contains(successor);
+            match hits.iter().position(is_of) {
+                Some(place) if place > at => hits[at..=place].rotate_right(1),
+                None if self.passes(*successor, &filter)? => {
+                    hits.insert(at, TurnHit::new(*successor, score));
+                    // It may be superseded, too.
+                    retired.insert(*successor);
+                }
+                _ => at += 1,
+            }
+        }
+        Ok(())
+    }
+
+    fn by_turn(&self, retired: &HashSet<MemoryId>) -> Vec<TurnHit> {
         let mut rows: Vec<(MemoryId, f64)> =
             self.scored.iter().map(|(name, (score, _))| (*name, score.total)).collect();
         sort_by_score(&mut rows);
@@ -140,7 +173,7 @@ impl Searching<'_> {
                 hits.push(TurnHit::of(&part));
             }
         }
-        Ok(hits)
+        hits
     }
 
     /// The scored observations that are wrong or superseded. Replacements after the searched time

@@ -94,11 +94,11 @@ function figures(health, kept, now) {
       ),
       figure("Not indexed", count(now.lag_events ?? 0)),
       figure("Parked", count(kept.parked)),
-      health.vectors?.memories > 0 &&
+      health.vectors?.total > 0 &&
         figure(
           "Not embedded",
           count(health.vectors.missing),
-          `of ${count(health.vectors.memories)}`,
+          `of ${count(health.vectors.total)}`,
         ),
     ),
     h(

@@ -163,7 +163,7 @@ function plots(days, { log }, { projects, types }, project) {
       ],
     }),
     columns({
-      title: "Memories",
+      title: "Observations and summaries",
       days,
       format: brief,
       link,

@@ -1,8 +1,8 @@
 //! Parses a query. Every text is valid.
 //!
 //! Each word is a separate term, because a phrase or an AND of a natural question finds nothing.
-//! `"…"` is a phrase, `+word` is required, `-word` is excluded, `word*` is a prefix. In a longer
-//! text, such as a prompt, quotes cite a message or a label. Compound names are searched as a whole
+//! `"…"` is a phrase, `+word` is required, `-word` is excluded, `word*` is a prefix. A longer text,
+//! such as a prompt, has no operators: its quotes cite, and its `-m` is a flag. Compound names are searched as a whole
 //! and by their parts. A run of a script without spaces is a whole sentence, so each of its
 //! character pairs is a term; in quotes it stays together.
 
@@ -18,7 +18,7 @@ use std::{borrow::Cow, fmt::Write as _};
 const QUERY_BYTES_MAX: usize = 8 << 10;
 /// Maximum number of terms.
 pub(super) const TERMS_MAX: usize = 64;
-/// In a text with more words than this, quotes cite something and are not phrases.
+/// A text with more words than this has no operators.
 const QUERY_WORDS_MAX: usize = 8;
 /// A shorter word that is being typed is not completed: too many words start with it.
 const TYPED_CHARS_MIN: usize = 2;
@@ -34,6 +34,8 @@ pub struct Query {
     pub dropped: Vec<String>,
     /// Why nothing can be found.
     pub hint: Option<&'static str>,
+    /// Whether a quote has no end.
+    pub(super) is_unclosed: bool,
     /// The position of the word that is being typed.
     pub(super) typed: Option<usize>,
 }
@@ -85,7 +87,8 @@ impl Query {
             query.hint = Some("the query is too long: a few words find more");
             return query;
         }
-        let text = without_citations(text);
+        let text = without_operators(text);
+        query.is_unclosed = text.matches('"').count() % 2 == 1;
         let mut rest = &*text;
         while let Some((clause, after)) = Clause::next(rest) {
             #[cfg(test)]
@@ -245,16 +248,21 @@ pub(super) fn link_path(text: &str) -> Option<&str> {
     Some(&path[start..]).filter(|path| path.contains(char::is_alphanumeric))
 }
 
-/// The text without its quotes, if they cite something rather than request a phrase: it has more
-/// words than a query, and some of them are outside of quotes.
-pub(super) fn without_citations(text: &str) -> Cow<'_, str> {
+/// The text without operators, if it has more words than a query: there, `-m` is a flag, `*` marks
+/// emphasis, and quotes cite a message. A text that is one quote stays a phrase.
+pub(super) fn without_operators(text: &str) -> Cow<'_, str> {
     let is_longer = text.split_whitespace().nth(QUERY_WORDS_MAX).is_some();
     let mut outside = text.split('"').step_by(2);
-    let is_signed = text.contains("-\"") || text.contains("+\"");
-    match is_longer && !is_signed && outside.any(|part| part.contains(char::is_alphanumeric)) {
-        true => Cow::Owned(text.replace('"', " ")),
-        false => Cow::Borrowed(text),
+    if !is_longer || !outside.any(|part| part.contains(char::is_alphanumeric)) {
+        return Cow::Borrowed(text);
     }
+    let mut previous = ' ';
+    let plain = |letter: char| {
+        let is_sign = matches!(letter, '+' | '-') && previous.is_whitespace();
+        previous = if is_sign || matches!(letter, '"' | '*') { ' ' } else { letter };
+        previous
+    };
+    Cow::Owned(text.chars().map(plain).collect())
 }
 
 fn folded(word: &str, is_beginning: bool) -> String {
@@ -306,8 +314,10 @@ impl<'a> Clause<'a> {
         let (text, after) = body.split_at(end);
         let is_open =
             text.ends_with('*') && text.trim_end_matches('*').ends_with(char::is_alphanumeric);
-        // A flag such as `--json` is searched for; only a single dash excludes a word.
-        let sign = sign.filter(|_| text.starts_with(|c: char| c.is_alphanumeric() || c == '_'));
+        // Flags such as `--json` and `-m`, and `-1`, are searched for.
+        let is_word = text.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        let letters = text.chars().filter(|c| c.is_alphabetic()).take(2).count();
+        let sign = sign.filter(|sign| is_word && (*sign == '+' || letters == 2));
         Some((Self { sign, text, is_quoted: false, is_open }, after))
     }
 

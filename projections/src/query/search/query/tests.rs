@@ -36,8 +36,12 @@ fn queries_are_parsed_as_intended() {
             r#""one two three four five six seven eight nine""#,
         ),
         (
-            r#"one two three four five six seven eight -"old api""#,
-            r#""one", "two", "three", "four", "five", "six", "seven", "eight", -"old api""#,
+            r#"one two three four five -six +seven eight* -"old api" **nine**"#,
+            r#""one", "two", "three", "four", "five", "six", "seven", "eight", "old", "api", "nine""#,
+        ),
+        (
+            "why does git commit -v fail on long messages in repositories",
+            r#""git", "commit", "v", "fail", "long", "messages", "repositories""#,
         ),
         ("+must -not maybe", r#"+"must", "maybe", -"not""#),
         (r#"-"old api" new"#, r#""new", -"old api""#),
@@ -50,6 +54,8 @@ fn queries_are_parsed_as_intended() {
         ("path/to/file.rs", r#""path", "file", "rs""#),
         ("a-b.c", r#""b", "c", "ab""#),
         ("--json", r#""json""#),
+        ("commit -v", r#""commit", "v""#),
+        ("exit code -11", r#""exit", "code", "11""#),
         ("https://git.example.com/acme/pull/7668", r#""pull", "7668""#),
         ("http://wiki.example.com/", r#""wiki", "example", "com""#),
         ("fail fails failed", r#""fail""#),
