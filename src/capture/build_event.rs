@@ -251,7 +251,7 @@ impl EventBuilder<'_, '_> {
                 }
                 TurnPart::Failed { tool_use_id, error } => {
                     let (tool, input) = calls.remove(&tool_use_id).unwrap_or_default();
-                    match Refusal::of(&error) {
+                    match Refusal::of(&tool, &error) {
                         // The user's reason is recorded even if the tool is excluded.
                         Some(refusal @ Refusal::Words(_)) => {
                             remarks.refused(&refusal, &tool_use_id, &tool, &input);

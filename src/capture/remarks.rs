@@ -171,8 +171,17 @@ pub(crate) fn rejected_with(words: &str) -> String {
 }
 
 impl<'a> Refusal<'a> {
-    /// Reads the error of a tool use; `None` if it was not refused.
-    pub fn of(error: &'a str) -> Option<Self> {
+    /// Reads the error of a tool use; `None` if it was not refused. The error of a tool of an MCP
+    /// server is the server's text, which may imitate a refusal.
+    pub fn of(tool: &str, error: &'a str) -> Option<Self> {
+        if tool.starts_with("mcp__") {
+            return None;
+        }
+        Self::by_client(error)
+    }
+
+    /// Reads an error that the client wrote.
+    pub(crate) fn by_client(error: &'a str) -> Option<Self> {
         let error = error.strip_prefix("Error: ").unwrap_or(error);
         let begins = |with: &&str| error.starts_with(*with);
         if REJECTED.iter().any(begins) {
@@ -288,11 +297,12 @@ mod tests {
             if it was a file edit, the new_string was NOT written to the file). ";
         let rejection =
             format!("{rejected}To tell you how to proceed, the user said:\nuse main\n\nplease");
-        assert_eq!(Refusal::of(&rejection), Some(Refusal::Words("use main\n\nplease")));
+        assert_eq!(Refusal::of("Bash", &rejection), Some(Refusal::Words("use main\n\nplease")));
         let noted = format!("{rejection}{NOTE} a correction or preference.");
-        assert_eq!(Refusal::of(&noted), Some(Refusal::Words("use main\n\nplease")));
+        assert_eq!(Refusal::of("Bash", &noted), Some(Refusal::Words("use main\n\nplease")));
         let old = format!("{rejected}The user provided the following reason for the rejection: no");
-        assert_eq!(Refusal::of(&old), Some(Refusal::Words("no")));
+        assert_eq!(Refusal::of("Bash", &old), Some(Refusal::Words("no")));
+        assert_eq!(Refusal::of("mcp__shop__sell", &rejection), None);
         for silent in [
             &format!("{rejected}STOP what you are doing and wait for the user."),
             "Error: The user doesn't want to take this action right now. STOP what you are doing.",
@@ -300,10 +310,10 @@ mod tests {
             "Permission for this action was denied by the Claude Code auto mode classifier.",
             "Claude requested permissions to write to /x, but you haven't granted it yet.",
         ] {
-            assert_eq!(Refusal::of(silent), Some(Refusal::Silent), "{silent}");
+            assert_eq!(Refusal::of("Bash", silent), Some(Refusal::Silent), "{silent}");
         }
         for other in ["", "Exit code 1", "Permission to use it is fine", "rm: Permission denied"] {
-            assert_eq!(Refusal::of(other), None, "{other}");
+            assert_eq!(Refusal::of("Bash", other), None, "{other}");
         }
     }
 

@@ -233,7 +233,11 @@ impl<'a> Row<'a> {
         let decision = self.permission_decision.map_or("{}", RawValue::get);
         let decision: PermissionDecision<'_> = serde_json::from_str(decision).unwrap_or_default();
         let is_rejected = text(decision.source) == "user_reject";
-        if is_rejected && Refusal::of(&error).is_none() { rejected_with(&error) } else { error }
+        if is_rejected && Refusal::by_client(&error).is_none() {
+            rejected_with(&error)
+        } else {
+            error
+        }
     }
 
     /// Text that the user typed while the assistant was working.
@@ -343,7 +347,7 @@ mod tests {
         ];
         for (line, expected) in table {
             let row = Row::read(&line).unwrap();
-            assert_eq!(Refusal::of(&row.error_of(&row.blocks()[0])), expected, "{line}");
+            assert_eq!(Refusal::by_client(&row.error_of(&row.blocks()[0])), expected, "{line}");
         }
     }
 

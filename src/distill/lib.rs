@@ -21,6 +21,7 @@ pub mod providers;
 mod recap;
 mod replay;
 mod request;
+mod said_rules;
 mod spend;
 pub mod status;
 mod tool_render;

@@ -25,6 +25,7 @@ use crate::{
     asker::{EarlierMemories, PromptSet, Responder},
     plan::{Plan, PlannedRequest, SessionPlan},
     recap,
+    said_rules::demoted,
     turn_input::TurnInput,
 };
 use claude_mem_capture::redaction::{self, redact};
@@ -229,7 +230,14 @@ impl<'a> DistillRun<'a> {
         mut response: Response,
         input: &TurnInput,
     ) -> Result<(Response, Reply), Refusal> {
-        let mut reply = read_reply(&response.text, &self.prompt_set.kinds);
+        let kinds = &self.prompt_set.kinds;
+        let mut reply = read_reply(&response.text, kinds);
+        if !self.prompt_set.is_free()
+            && let Some(text) = demoted(&response.text, &reply, &input.turn(None), kinds)
+        {
+            response.text = text;
+            reply = read_reply(&response.text, kinds);
+        }
         if reply.verdict == Verdict::Unreadable && self.prompt_set.is_free() {
             // Built-in rules repeat what was typed: `none` reads as no text. A second attempt
             // would give the same.

@@ -19,6 +19,8 @@ pub struct TurnInput {
     /// Number of the prompt that started it.
     pub number: u32,
     prompt: String,
+    /// Where in `prompt` further prompts begin.
+    queued_at: Vec<usize>,
     prompted_at_us: u64,
     /// HEAD when the prompt was submitted.
     prompted_at_commit: String,
@@ -105,12 +107,14 @@ impl TurnInput {
             self.cwd = prompt.cwd;
         }
         // A prompt that was withdrawn for editing is submitted again, usually longer.
-        let last = self.prompt.rfind("\n\n").map_or(0, |at| at + 2);
+        let last = self.queued_at.last().copied().unwrap_or_default();
         if typed.text.starts_with(&self.prompt[last..]) {
             self.prompt.truncate(last.saturating_sub(2));
+            self.queued_at.pop();
         }
         if !self.prompt.is_empty() && !typed.text.is_empty() {
             self.prompt.push_str("\n\n");
+            self.queued_at.push(self.prompt.len());
         }
         self.prompt.push_str(&typed.text);
     }
@@ -173,6 +177,7 @@ impl TurnInput {
             project: &self.envelope.project.label,
             cwd: &self.cwd,
             prompt: &self.prompt,
+            queued_at: self.queued_at.clone(),
             prompt_number: self.number,
             at: self.prompted_at_us.cast_signed(),
             tools: self.tools.iter().map(view).collect(),

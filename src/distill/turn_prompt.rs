@@ -3,6 +3,7 @@
 use std::{collections::HashMap, fmt::Write as _};
 
 use claude_mem_events::RemarkKind;
+use claude_mem_privacy::own_words;
 use jiff::{Timestamp, tz::TimeZone};
 
 use crate::escape::{attribute, elided, escaped};
@@ -19,6 +20,8 @@ pub struct Turn<'a> {
     pub cwd: &'a str,
     /// Empty if unknown.
     pub prompt: &'a str,
+    /// Where in `prompt` further prompts begin, which were typed during the turn.
+    pub queued_at: Vec<usize>,
     /// Number in the session, from 1.
     pub prompt_number: u32,
     /// Time of the event in microseconds since 1970, not the time of reading.
@@ -42,6 +45,16 @@ pub struct Turn<'a> {
     /// Earlier observations of the session, oldest first, for the rules. A reply names the
     /// observation that it corrects by its title, in `<corrects>`.
     pub earlier: Vec<EarlierRow<'a>>,
+}
+
+impl Turn<'_> {
+    /// The words in the prompts of this turn that the user certainly typed.
+    pub fn own_words(&self) -> String {
+        let mut from = 0;
+        let ends = self.queued_at.iter().copied().chain([self.prompt.len()]);
+        let prompts = ends.map(|end| &self.prompt[std::mem::replace(&mut from, end)..end]);
+        prompts.map(own_words).filter(|own| !own.is_empty()).collect::<Vec<_>>().join("\n")
+    }
 }
 
 /// A remark of the turn, besides prompts, tool uses and the last message.

@@ -18,7 +18,7 @@ pub mod work;
 
 use std::borrow::Cow;
 
-pub use client_text::{Author, Typed, typed};
+pub use client_text::{Author, Typed, own_words, typed};
 pub use json::redact_json;
 pub use json_strings::{end_of_string, read_string};
 

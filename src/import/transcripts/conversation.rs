@@ -160,7 +160,7 @@ impl<'a> Conversation<'a> {
         let Some(time_us) = row.time_us() else { return Ok(()) };
         let error = if result.is_error() { row.error_of(result) } else { String::new() };
         let id = stable_id(time_us, &["transcript", &call_id]);
-        let refusal = Refusal::of(&error);
+        let refusal = Refusal::of(&call.tool, &error);
         let reason = match (self.turn.reason(&call.tool), &refusal) {
             (None, Some(_)) => Some("rejected or denied"),
             (None, None) if never_ran(&error) => Some("refused by the client"),

@@ -11,6 +11,7 @@ use super::prompt::plan_heading;
 use super::text::{add, clip, code, contains_any, one_line, relative, words};
 use crate::turn_prompt::{ToolView, Turn};
 use claude_mem_capture::clients::patched_files;
+use claude_mem_privacy::own_words;
 
 const LIST_MAX: usize = 30;
 const RUNS_MAX: usize = 400;
@@ -173,12 +174,14 @@ impl Evidence {
             let description = chosen.and_then(|option| option["description"].as_str());
             // Of several options the answer lists the labels.
             let is_chosen = |option: &Value| answer.starts_with(&label(option));
+            let is_typed = options.is_some_and(|options| !options.iter().any(is_chosen));
+            let own = if is_typed { own_words(answer) } else { answer.to_owned() };
             let choice = FormAnswer {
                 header: one_line(header),
                 question: clip(question, 300),
-                answer: clip(answer, 300),
+                answer: clip(&own, 300),
                 description: clip(&one_line(description.unwrap_or_default()), 240),
-                is_typed: options.is_some_and(|options| !options.iter().any(is_chosen)),
+                is_typed,
             };
             let is_known = self.choices.contains(&choice);
             if !choice.answer.is_empty() && !is_known && self.choices.len() < LIST_MAX {

@@ -77,6 +77,16 @@ pub fn extract(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> String {
     reply::render(&observations, &withdrawn, summary.as_ref(), true)
 }
 
+/// The words of a turn that the user certainly typed: in prompts, as reasons for rejections, and in
+/// forms.
+pub fn own_words(turn: &Turn<'_>) -> String {
+    let parsed = ParsedTurn::of(turn);
+    let typed = parsed.evidence.choices.into_iter().filter(|choice| choice.is_typed);
+    let answers = typed.map(|choice| choice.answer);
+    let words = parsed.remarks.own_words.into_iter().chain(answers).chain([turn.own_words()]);
+    words.collect::<Vec<_>>().join("\n")
+}
+
 /// The summary of a turn that changed something, for a model reply without one.
 pub fn summary_of_work(turn: &Turn<'_>) -> Option<String> {
     let parsed = ParsedTurn::of(turn);

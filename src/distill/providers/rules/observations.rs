@@ -59,7 +59,12 @@ pub(super) fn of(parsed: &ParsedTurn<'_>, mode: &Mode, verbosity: Verbosity) -> 
         fixes.extend(fixes_on_the_way(parsed, kind).map(|fix| (Kind::Bugfix, fix)));
     } else if let Some(finding) = finding(parsed, verbosity) {
         let text = format!("{} {}", finding.title, finding.narrative);
-        found.push((kinds::of_finding(&text), finding));
+        // A review that found nothing names the weaknesses it looked for.
+        let kind = match parsed.evidence.has_empty_result {
+            true => Kind::Discovery,
+            false => kinds::of_finding(&text),
+        };
+        found.push((kind, finding));
     }
     found.extend(user_rule(parsed).map(|rule| (Kind::Rule, rule)));
     found.extend(user_decisions(parsed).map(|decision| (Kind::Decision, decision)));
@@ -284,7 +289,7 @@ fn user_rule(parsed: &ParsedTurn<'_>) -> Option<Observation> {
     let is_decision = |rule: &&String| parsed.prompt.decisions.iter().any(|text| same(rule, text));
     let mut rules: Vec<String> =
         parsed.prompt.rules.iter().filter(|rule| !is_decision(rule)).cloned().collect();
-    for rejection in parsed.remarks.rejections.iter().filter(|text| is_rule(text)) {
+    for rejection in parsed.remarks.own_words.iter().filter(|text| is_rule(text)) {
         add(&mut rules, rejection, FACTS_MAX);
     }
     let (rule, others) = rules.split_first()?;
@@ -423,7 +428,9 @@ fn concepts(kind: Kind, has_lesson: bool) -> Vec<String> {
 /// The cause, or else the request, if the title does not contain it. Questions are skipped: the
 /// prompt is stored separately, and the observation has the answer.
 fn subtitle(parsed: &ParsedTurn<'_>, cause: Option<&str>, title: &str) -> String {
-    let request = parsed.prompt.request.as_str();
+    // A picked option or an answered question is the assistant's text.
+    let picked = parsed.prompt.picked.as_ref().map(|picked| picked.answer.as_str());
+    let request = picked.unwrap_or(&parsed.prompt.request);
     let is_covered = request.is_empty() || same(request, title) || request.ends_with(['?', '？']);
     match cause {
         Some(cause) => clip(cause, SUBTITLE_CHARS_MAX),

@@ -39,7 +39,7 @@ pub(super) fn fault(output: &str) -> Option<Fault> {
     }
     let essence = essence.trim_end_matches(" // Object.is equality");
     (!essence.is_empty()).then(|| Fault {
-        essence: clip(essence, ERROR_CHARS_MAX),
+        essence: clip(&without_folder(essence), ERROR_CHARS_MAX),
         is_compile: is_compile(lines[at]),
         weight,
     })
@@ -181,6 +181,14 @@ fn is_compile(line: &str) -> bool {
     contains_any(line, marks) || is_located(line.trim())
 }
 
+/// `/usr/bin/python3: No module` is the same failure as `/opt/bin/python3: No module`.
+fn without_folder(essence: &str) -> String {
+    let (first, rest) = essence.split_at(essence.find(": ").unwrap_or(0));
+    let is_program = first.starts_with('/') && first.contains("/bin/") && !first.contains(' ');
+    let name = if is_program { first.rsplit('/').next().unwrap_or(first) } else { first };
+    format!("{name}{rest}")
+}
+
 /// The error line, joined with its continuation on the following lines.
 fn essence(lines: &[&str]) -> String {
     let line = lines[0].trim();
@@ -263,6 +271,7 @@ mod tests {
                 "keys expire 3ms: AssertionError: expected -1 to be 60",
             ),
             ("Exit code 127\nbash: foo: command not found", "bash: foo: command not found"),
+            ("Exit code 1\n/usr/bin/python3: No module named x", "python3: No module named x"),
             ("Exit code 3\nout\nerr", "out"),
         ];
         for (output, expected) in cases {

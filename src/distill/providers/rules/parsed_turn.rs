@@ -32,7 +32,7 @@ impl<'t> ParsedTurn<'t> {
     pub(super) fn of(turn: &Turn<'t>) -> Self {
         Self {
             cwd: turn.cwd,
-            prompt: Prompt::of(turn.prompt, turn.previous_message),
+            prompt: Prompt::of(turn),
             answer: Answer::of(&message(turn)),
             evidence: Evidence::of(turn),
             digest: turn.digest.unwrap_or_default(),

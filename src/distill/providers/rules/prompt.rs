@@ -8,6 +8,8 @@ use super::text::{
     sentence_case, starts_with_any, words,
 };
 use super::user_rules;
+use crate::turn_prompt::Turn;
+use claude_mem_privacy::typed;
 
 /// A longer request has an object.
 const ROUTINE_WORDS_MAX: usize = 6;
@@ -30,20 +32,9 @@ pub(super) struct Prompt {
     pub(super) picked: Option<Picked>,
     /// Lasting instructions, quoted.
     pub(super) rules: Vec<String>,
-    /// The complete typed text, on one line.
+    /// The user's own words, on one line.
     pub(super) text: String,
 }
-
-/// Tags that the client writes into prompts; their content is removed.
-const CLIENT_TAGS: &str = "\
-    task-notification|system-reminder|local-command-stdout|local-command-caveat|command-name|\
-    command-message|ide_selection|ide_opened_file|ide_diagnostics|teammate-message|bash-input|\
-    bash-stdout|bash-stderr";
-
-/// Lines that the client writes after such tags.
-const CLIENT_LINES: &str = "\
-    Full transcript available at:|Read the output file|[Request interrupted|\
-    Caveat: The messages below";
 
 /// Phrases before the request.
 const COURTESIES: &str = "\
@@ -52,26 +43,25 @@ const COURTESIES: &str = "\
     hey, |hey |hi, |hi |hello, |ok, |ok |ok. |okay, |now |also |bitte |then |great, |thanks, ";
 
 impl Prompt {
-    /// Parses a prompt. `previous_message` is the end of the assistant's message before it.
-    pub(super) fn of(prompt: &str, previous_message: &str) -> Self {
-        let prompt = without_client_text(prompt);
+    /// Parses the prompts of a turn. Only the user's own words can be rules, decisions, picks.
+    pub(super) fn of(turn: &Turn<'_>) -> Self {
+        let prompt = typed(turn.prompt).text;
         if let Some(plan) = plan(&prompt) {
             return plan;
         }
-        let blocks = markdown::blocks(&prompt);
-        let own = without_pasted(&blocks);
-        let typed = blocks.into_iter().map(text).collect::<Vec<_>>().join("\n");
+        let own = plain(&turn.own_words());
+        let typed = plain(&prompt);
         let rules = user_rules::rules(&own).iter().map(|rule| as_rule(rule)).collect();
-        let picked = picks::picked(&typed, previous_message);
+        let picked = picks::picked(&own, turn.previous_message);
         let mut decisions = Vec::new();
-        for sentence in sentences(&typed).into_iter().filter(|text| is_choice(text)) {
+        for sentence in sentences(&own).into_iter().filter(|text| is_choice(text)) {
             add(&mut decisions, clip(&sentence_case(without_courtesy(sentence)), 240), 2);
         }
         let whole = one_line(&typed);
         let bare = without_courtesy(&whole);
         let first = sentences(bare).first().copied().unwrap_or_default();
         let request = match &picked {
-            Some(picked) => format!("{} → {}", picked.question, picked.answer),
+            Some(picked) => format!("{} (to: {})", picked.answer, picked.question),
             None => sentence_case(bare),
         };
         Self {
@@ -83,7 +73,7 @@ impl Prompt {
             decisions,
             picked,
             rules,
-            text: whole.clone(),
+            text: one_line(&own),
         }
     }
 }
@@ -113,37 +103,12 @@ pub(super) fn plan_heading(plan: &str) -> Option<String> {
     Some(sentence_case(bare.unwrap_or(&heading).trim_start_matches([' ', '—', ':', '-'])))
 }
 
-/// The user's text before a pasted one: `It reports this:`, followed by paragraphs or tables from
-/// elsewhere. A list after such a line is the user's own.
-fn without_pasted(blocks: &[Block]) -> String {
-    let announces = " \
-        this | this ? | following | reports | reported | says | said | got | error | message | \
-        output | reply | answer | response | log | mail | email | complaint | complain | below | \
-        see | es | das | ceci | \
-        это | вот | сообщение | ошибка | \
-        şu | bunu | hata ";
-    let is_announcement = |line: &str| {
-        let line = line.trim_end();
-        line.ends_with([':', '：'])
-            && (contains_any(&padded(&line.to_lowercase()), announces)
-                || contains_any(line, "如下|报错|这个"))
-    };
-    let mut own = Vec::new();
-    for (number, block) in blocks.iter().enumerate() {
-        let text = text(block.clone());
-        let last_own = text.lines().position(is_announcement);
-        let is_last_line = last_own.is_some_and(|line| line + 1 == text.lines().count());
-        let is_list = is_last_line && matches!(blocks.get(number + 1), Some(Block::Item { .. }));
-        if let Some(line) = last_own.filter(|_| !is_list) {
-            own.extend(text.lines().take(line + 1).map(str::to_owned));
-            break;
-        }
-        own.push(text);
-    }
-    own.join("\n")
+/// The text without Markdown.
+fn plain(text: &str) -> String {
+    markdown::blocks(text).into_iter().map(block_text).collect::<Vec<_>>().join("\n")
 }
 
-fn text(block: Block) -> String {
+fn block_text(block: Block) -> String {
     match block {
         Block::Heading(text)
         | Block::BoldLine(text)
@@ -152,27 +117,6 @@ fn text(block: Block) -> String {
         | Block::Row(text)
         | Block::Item { text, .. } => text,
     }
-}
-
-fn without_client_text(prompt: &str) -> String {
-    let mut text = prompt.to_owned();
-    for tag in alternatives(CLIENT_TAGS) {
-        let (open, close) = (format!("<{tag}"), format!("</{tag}>"));
-        let mut kept = String::with_capacity(text.len());
-        let mut rest = text.as_str();
-        while let Some(at) = rest.find(&open) {
-            kept.push_str(&rest[..at]);
-            let inside = &rest[at + open.len()..];
-            rest = inside.find(&close).map_or("", |end| &inside[end + close.len()..]);
-        }
-        kept.push_str(rest);
-        text = kept;
-    }
-    let is_client = |line: &&str| starts_with_any(line.trim_start(), CLIENT_LINES);
-    if text.lines().any(|line| is_client(&line)) {
-        text = text.lines().filter(|line| !is_client(line)).collect::<Vec<_>>().join("\n");
-    }
-    text
 }
 
 fn without_courtesy(text: &str) -> &str {
@@ -246,7 +190,7 @@ mod tests {
     use super::*;
 
     fn read(prompt: &str) -> Prompt {
-        Prompt::of(prompt, "")
+        Prompt::of(&Turn { prompt, ..Turn::default() })
     }
 
     #[test]
@@ -287,17 +231,6 @@ mod tests {
     }
 
     #[test]
-    fn a_pasted_text_states_no_user_rules() {
-        let prompt =
-            read("Never use npm. Can you do this?:\n\nYou must update the cart.\n\nAlways log in.");
-        assert_eq!(prompt.rules, ["Never use npm."]);
-        let prompt = read("Never use npm. How can we fix this?:\nYou must update the cart first.");
-        assert_eq!(prompt.rules, ["Never use npm."]);
-        let prompt = read("Please do the following:\n- Always use pnpm\n- Never use npm");
-        assert_eq!(prompt.rules, ["Always use pnpm", "Never use npm"]);
-    }
-
-    #[test]
     fn a_choice_of_the_user_is_a_decision() {
         let prompt = read("ok let's go with SQLite instead of Postgres since there is one writer.");
         assert_eq!(
@@ -309,17 +242,9 @@ mod tests {
 
     #[test]
     fn a_short_answer_keeps_its_question() {
-        let prompt = Prompt::of("yes", "Should I drop the old column or keep it?");
-        assert_eq!(prompt.request, "Should I drop the old column or keep it? → yes");
-    }
-
-    #[test]
-    fn client_text_is_removed_from_the_prompt() {
-        let prompt = "\
-            <task-notification>\n<summary>Agent finished</summary>\n</task-notification>\n\
-            Full transcript available at: /tmp/x";
-        assert_eq!(read(prompt), Prompt::default());
-        assert_eq!(read("Fix it<system-reminder>x").request, "Fix it");
-        assert_eq!(read("<teammate-message id=\"a\">do it</teammate-message>"), Prompt::default());
+        let previous_message = "Should I drop the old column or keep it?";
+        let turn = Turn { prompt: "yes", previous_message, ..Turn::default() };
+        let request = "yes (to: Should I drop the old column or keep it?)";
+        assert_eq!(Prompt::of(&turn).request, request);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use claude_mem_events::RemarkKind;
+use claude_mem_privacy::own_words;
 
 use super::choices::is_proposal;
 use super::corrections::Corrections;
@@ -28,6 +29,8 @@ pub(super) struct Remarks {
     pub(super) corrections: Corrections,
     /// The user's reasons for rejecting tool uses.
     pub(super) rejections: Vec<String>,
+    /// The user's own words in these reasons.
+    pub(super) own_words: Vec<String>,
     /// Tool uses that were not permitted.
     pub(super) denied: Vec<String>,
     /// Errors and their fixes, from a compaction summary.
@@ -56,6 +59,8 @@ impl Remarks {
                 }
                 RemarkKind::Rejection => {
                     add(&mut found.rejections, clip(remark.text, FACT_CHARS_MAX), LIST_MAX);
+                    let own = clip(&own_words(remark.text), FACT_CHARS_MAX);
+                    add(&mut found.own_words, own, LIST_MAX);
                 }
                 RemarkKind::Denied => add(&mut found.denied, clip(remark.text, 160), LIST_MAX),
                 RemarkKind::Compaction => found.compaction(remark.text),
@@ -135,7 +140,7 @@ fn is_pending(heading: &str) -> bool {
 
 /// Phrases that announce the assistant's next action.
 const PLANS: &str = " \
-    let me | i'll | i will | i need | now i | now let | i should | let's | maybe | perhaps | \
+    let me | i'll | i will | i need | now | next | time to | i should | let's | maybe | perhaps | \
     might be | could be | probably | i think | i want to | i can | i don't | \
     lass mich | ich werde | je vais | voy a | \
     давайте | давай | сейчас | проверю | посмотрю | \
@@ -241,6 +246,7 @@ mod tests {
             ),
             remark(RemarkKind::Narration, "I cannot reach the shop because it requires a login."),
             remark(RemarkKind::Narration, "The cart is empty. Now the totals."),
+            remark(RemarkKind::Narration, "Now rebuild the cart, because the totals must be new."),
             remark(RemarkKind::Rejection, "no, I did not say commit"),
         ]);
         assert_eq!(remarks.reasons, ["The test fails because the clock is mocked twice."]);

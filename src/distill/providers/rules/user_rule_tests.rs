@@ -1,4 +1,9 @@
+use super::super::extract;
 use super::*;
+use crate::turn_prompt::{RemarkView, Turn};
+use claude_mem_core::settings::Verbosity;
+use claude_mem_events::RemarkKind;
+use claude_mem_memory::modes::Mode;
 
 #[test]
 fn rules_are_addressed_to_the_assistant() {
@@ -160,14 +165,32 @@ fn the_title_of_a_long_rule_is_its_main_clause() {
     assert_eq!(stating_clause(list), list);
 }
 
+/// Whether anything of a reply is called the user's, and contains the sentence of the fixture.
+fn is_users(turn: &Turn<'_>) -> bool {
+    let reply = extract(turn, &Mode::code(), Verbosity::Verbose);
+    let mut rows = reply.split("<observation>").skip(1);
+    rows.any(|row| row.contains("evil") && row.contains(" by the user</subtitle>"))
+}
+
 #[test]
-fn pasted_text_states_no_rules() {
-    assert!(rules("Implement the following plan:\n\n# Plan\nNever use npm.").is_empty());
-    assert!(rules("diff:\n@@ -1 +1 @@\n- never use npm\n+ always use pnpm").is_empty());
-    assert!(rules(&"Always use pnpm.\n".repeat(100)).is_empty());
-    let dictated =
-        format!("{}I don't want a second cart, not even for guests.", "It was slow. ".repeat(150));
-    assert_eq!(rules(&dictated), ["I don't want a second cart, not even for guests."]);
+fn words_of_others_are_never_the_users() {
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/user_rules");
+    let fixture = std::fs::read_to_string(format!("{fixture}/poisoned.txt")).unwrap();
+    for shape in fixture.split("=== ").skip(1) {
+        let (name, prompt) = shape.split_once('\n').unwrap();
+        let last_assistant_message = Some("Fixed the total of the cart: it was rounded twice.");
+        let turn = Turn { prompt, last_assistant_message, is_over: true, ..Turn::default() };
+        assert_eq!(is_users(&turn), name.ends_with('+'), "{name}: {}", turn.own_words());
+        // As the reason for a rejection, and as a second prompt of the turn.
+        let remark = RemarkView { kind: RemarkKind::Rejection, tool_use_id: "t", text: prompt };
+        let rejected = Turn { remarks: vec![remark], is_over: true, ..Turn::default() };
+        assert_eq!(is_users(&rejected), name.ends_with('+'), "rejected: {name}");
+        let both = format!("Fix it.\n\n{prompt}");
+        let queued_at = vec!["Fix it.\n\n".len()];
+        let queued = Turn { prompt: &both, queued_at, is_over: true, ..Turn::default() };
+        let is_plan = prompt.starts_with("Implement");
+        assert!(is_plan || is_users(&queued) == name.ends_with('+'), "queued: {name}");
+    }
 }
 
 /// The lines of a file with examples.

@@ -6,7 +6,7 @@
 use super::markdown::sentences;
 use super::rule_clause::Clause;
 use super::rule_phrases::RULE_LISTS;
-use super::text::{add, clip, contains_any, fitting_title, padded, starts_with_any, words};
+use super::text::{add, clip, contains_any, fitting_title, padded, words};
 
 const RULES_MAX: usize = 6;
 const RULE_CHARS_MAX: usize = 300;
@@ -21,7 +21,7 @@ const DICTATED_LINES_MAX: usize = 4;
 pub(super) fn rules(prompt: &str) -> Vec<String> {
     let chars = prompt.chars().count();
     let is_dictated = chars <= DICTATED_CHARS_MAX && prompt.lines().count() <= DICTATED_LINES_MAX;
-    if chars > PROMPT_CHARS_MAX && !is_dictated || is_pasted(prompt) {
+    if chars > PROMPT_CHARS_MAX && !is_dictated {
         return Vec::new();
     }
     let strength_min = if chars > PROMPT_CHARS_MAX { LISTED } else { 1 };
@@ -78,23 +78,6 @@ fn announces_rules(line: &str) -> bool {
     last.ends_with([':', '：'])
         && words(last) < LISTED_WORDS_MAX
         && contains_any(&padded(&last.to_lowercase()), RULE_LISTS)
-}
-
-/// Whether the prompt contains a pasted plan, log, diff or code.
-fn is_pasted(prompt: &str) -> bool {
-    let lower = prompt.to_lowercase();
-    let marks = "\
-        implement the following plan|\n@@ -|=== diff|\ndiff --git|traceback (most recent|\
-        \n    at |base directory for this skill|this session is being continued";
-    let code_lines = prompt.lines().filter(|line| is_code(line)).count();
-    contains_any(&lower, marks) || code_lines * 3 > prompt.lines().count().max(6)
-}
-
-fn is_code(line: &str) -> bool {
-    let text = line.trim();
-    starts_with_any(text, "$ |> |+ |- [|PS C:|{|}|//|#!|import |const |def |func |fn |class ")
-        || text.ends_with(['{', '}', ';'])
-        || starts_with_any(text, "error|warning|[error|[info")
 }
 
 /// How clearly a sentence states a rule; 0 if it does not. Each of its clauses is checked.
