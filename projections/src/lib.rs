@@ -44,11 +44,11 @@ pub use query::{
     ContextObservation, ContextQuery, ContextSession, ContextSummary, Correction, Cost, Counts,
     DamagedRange, DayStats, EventFilter, EventQuery, EventRow, ExportBody, ExportEntry,
     ExportQuery, FeedChange, FeedEntry, FeedPosition, FetchedAfter, FileCount, FileQuery,
-    Generation, InvalidFeedPosition, InvalidPageCursor, ListRow, Marks, NoteAuthor, Outage,
-    PageCursor, PendingCounts, PendingEvent, PendingKind, PendingTurn, ProjectAlias, ProjectStats,
-    RecapEntry, Reprocessing, RequestFailure, Retired, RulesUsage, SessionProgress, SessionQuery,
-    SessionState, SessionStatus, SessionView, Spending, ToolUseCount, Usage, details, file_edits,
-    report, search, timeline,
+    Generation, InvalidFeedPosition, InvalidPageCursor, ListRow, Marks, Outage, PageCursor,
+    PendingCounts, PendingEvent, PendingKind, PendingTurn, ProjectAlias, ProjectStats, RecapEntry,
+    Reprocessing, RequestFailure, Retired, RulesUsage, SessionProgress, SessionQuery, SessionState,
+    SessionStatus, SessionView, Spending, ToolUseCount, Usage, details, file_edits, report, search,
+    timeline,
 };
 pub use store::{Checkpoint, KINDS, Options, Store};
 pub use upstream::{Upstream, UpstreamRow, UpstreamTable};

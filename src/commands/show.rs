@@ -203,8 +203,16 @@ fn heading(details: &MemoryDetails, output: &Output) -> String {
     let time = local(details.at_us, "%Y-%m-%d %H:%M:%S");
     let type_ = details.body.observation().and_then(|body| body.type_.as_deref());
     let kind = type_.unwrap_or(details.kind.name());
-    let pinned = if details.marks.is_pinned { "  (pinned)" } else { "" };
-    let edited = if details.marks.is_edited { "  (edited)" } else { "" };
+    let mark =
+        |is_set: bool, text: &str| if is_set { format!("  ({text})") } else { String::new() };
+    let by = |author: &Option<String>| match author.as_deref() {
+        None => "",
+        Some("claude") => " by Claude",
+        Some(_) => " by a program",
+    };
+    let marks = &details.marks;
+    let pinned = mark(marks.is_pinned, &format!("pinned{}", by(&marks.pinned_by)));
+    let edited = mark(marks.is_edited, &format!("edited{}", by(&marks.edited_by)));
     let superseded = superseded(details);
     let name = output.paint("1", &details.name.to_string());
     let kind = output.paint("34", kind);

@@ -124,6 +124,12 @@ pub struct MarksJson {
     /// Its text was changed by hand.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_edited: bool,
+    /// Who pinned it, if it was not the user: `claude`, `program`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned_by: Option<String>,
+    /// Who edited it, if it was not the user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edited_by: Option<String>,
     /// Wrong, and given to no session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrong: Option<WrongJson>,
@@ -216,7 +222,8 @@ impl From<Marks> for MarksJson {
             }
             None => {}
         }
-        Self { is_pinned: marks.is_pinned, is_edited: marks.is_edited, wrong, correction }
+        let Marks { is_pinned, is_edited, pinned_by, edited_by, .. } = marks;
+        Self { is_pinned, is_edited, pinned_by, edited_by, wrong, correction }
     }
 }
 

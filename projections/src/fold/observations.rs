@@ -210,11 +210,11 @@ fn is_same(claim: &str, file: &str) -> bool {
     file == claim || file.strip_suffix(claim).is_some_and(|rest| rest.ends_with('/'))
 }
 
-/// The author of a note. Claude calls `remember` over MCP, or runs the command in a session,
-/// possibly prompted by a tool's output. Only a command outside of any session, and the viewer, are
+/// The author of a note or a revision. Claude calls MCP, or runs the command in a session, possibly
+/// prompted by a tool's output. Only a command outside of any session, and the viewer, are
 /// attributed to the user.
-fn author(event: &Recorded, memory: &MemoryAdded) -> &'static str {
-    match memory.via.as_str() {
+pub(crate) fn author(event: &Recorded, via: &str) -> &'static str {
+    match via {
         "auto-memory" => "auto-memory",
         "mcp" => "claude",
         "http" => "program",
@@ -238,7 +238,7 @@ fn add_by_hand(rows: &Rows<'_>, event: &Recorded, memory: &MemoryAdded) -> Resul
         session: place.session,
         project: place.project,
         prompt_number: Some(place.prompt_number).filter(|number| *number > 0),
-        origin: author(event, memory),
+        origin: author(event, &memory.via),
         kind: some(&memory.kind).or(Some("note")),
         title: some(&memory.title),
         narrative: some(&memory.text),

@@ -22,7 +22,7 @@ impl Projection for Prompts {
     }
 
     fn version(&self) -> u32 {
-        3
+        4
     }
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {

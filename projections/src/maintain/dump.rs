@@ -203,7 +203,8 @@ fn shared_columns() -> Vec<(&'static str, String)> {
                  row.prompt_number, row.origin, row.type, {}, row.agent_type, row.provider,
                  row.model, row.prompt_version, {GENERATION}, row.tokens, row.is_visible,
                  row.superseded_by % 1000000, row.upstream_id, row.is_pinned, row.is_edited,
-                 row.verdict, row.is_corrected, row.repeats % 1000000000, row.is_replaced",
+                 row.verdict, row.is_corrected, row.repeats % 1000000000, row.is_replaced,
+                 row.edited_by, row.pinned_by",
                 texts(&[
                     "title",
                     "subtitle",
@@ -244,7 +245,7 @@ fn shared_columns() -> Vec<(&'static str, String)> {
             "revisions",
             format!(
                 "{event}, row.at_us, hex(row.target), row.number, row.what, row.type, {},
-                 hex(row.by_event), row.by_number",
+                 hex(row.by_event), row.by_number, row.author",
                 texts(&["title", "narrative", "because"])
             ),
         ),

@@ -1,6 +1,8 @@
 //! Candidates for the context of a new session.
 
 use super::context_sessions::ContextSession;
+use super::marks::Marks;
+use super::search::{Kind, MemoryId};
 use crate::{
     error::Result,
     store::{Store, sql_values::number},
@@ -39,10 +41,11 @@ pub struct ContextMaterial {
     /// The name of the project; empty if nothing is known of it.
     pub project_name: String,
     /// Observations that are pinned, latest first. They are in no other list.
-    pub pinned: Vec<ContextObservation>,
+    pub pinned: Vec<ContextNote>,
     /// Notes of the user, latest first.
     pub by_hand: Vec<ContextObservation>,
-    /// Notes of Claude and of programs, latest first.
+    /// Notes of Claude and of programs, and notes and rules of the user that they edited, latest
+    /// first.
     pub noted: Vec<ContextNote>,
     /// Notes of other projects that apply here as well, latest first.
     pub wide: Vec<ContextNote>,
@@ -89,22 +92,12 @@ pub struct ContextObservation {
 pub struct ContextNote {
     /// Its text.
     pub memory: ContextObservation,
-    /// Its author.
-    pub author: NoteAuthor,
+    /// Who wrote it: `user`, `claude`, `program`; `agent` if it was distilled.
+    pub origin: String,
+    /// Who edited and pinned it.
+    pub marks: Marks,
     /// The client's id of the session in which it was written.
     pub session: Option<String>,
-}
-
-/// The author of a note.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum NoteAuthor {
-    /// The user.
-    #[default]
-    User,
-    /// Claude, in a session.
-    Claude,
-    /// A program over HTTP.
-    Program,
 }
 
 /// SQL: the columns that [`memory`] reads.
@@ -119,14 +112,18 @@ pub(super) const RANGE: &str = "project = :project and at_us < :until and at_us 
     and not (:reads_auto_memory and origin = 'auto-memory')
     order by at_us desc, id desc limit :limit";
 
-/// SQL: notes that the user did not write. Must match the condition of the index
-/// `observations_noted`.
-const NOTED: &str = "not is_pinned and origin in ('claude', 'program')";
+/// SQL: notes that the user did not write or that others edited. Must match the condition of the
+/// index `observations_noted`.
+const NOTED: &str = "not is_pinned and (origin in ('claude', 'program')
+    or edited_by is not null and (origin = 'user' or type = 'rule'))";
+/// SQL: notes of the user.
+const BY_HAND: &str = "not is_pinned and origin = 'user' and edited_by is null";
 /// SQL: observations that are pinned. Must match the condition of the index `observations_pinned`.
 const PINNED: &str = "is_pinned";
 /// SQL: rules that were observed. Must match the condition of the index `observations_rules`.
 const RULES: &str =
-    "not is_pinned and type = 'rule' and origin not in ('user', 'claude', 'program')";
+    "not is_pinned and type = 'rule' and origin not in ('user', 'claude', 'program')
+    and edited_by is null";
 /// SQL: notes of other projects that apply to the folder `:root`.
 pub(crate) const WIDE: &str = "not is_retired and tree is not null
     and (tree = '' or substr(:root || '/', 1, length(tree) + 1) = tree || '/')";
@@ -150,8 +147,7 @@ impl Store {
         let _moment = (!is_look).then(|| self.connection.unchecked_transaction()).transpose()?;
         let (projects, name) = self.named_projects(wanted.project)?;
         let automated = self.automated_sessions(&projects)?;
-        let by_hand =
-            self.memories(wanted, &projects, "not is_pinned and origin = 'user'", BY_HAND_MAX)?;
+        let by_hand = self.memories(wanted, &projects, BY_HAND, BY_HAND_MAX)?;
         let mut rules = self.memories(wanted, &projects, RULES, RULES_MAX)?;
         let limit = wanted.observations_max;
         let mut observations = self.memories(wanted, &projects, OBSERVED, limit)?;
@@ -162,7 +158,7 @@ impl Store {
         let wide = self.notes(self.wide_notes(wanted, &projects)?)?;
         Ok(ContextMaterial {
             project_name: name,
-            pinned: self.memories(wanted, &projects, PINNED, BY_HAND_MAX)?,
+            pinned: self.notes(self.memories(wanted, &projects, PINNED, BY_HAND_MAX)?)?,
             by_hand,
             noted: self.notes(self.memories(wanted, &projects, NOTED, BY_HAND_MAX)?)?,
             rules,
@@ -212,14 +208,10 @@ impl Store {
              left join sessions on sessions.id = observations.session where observations.id = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;
         let note = |memory: ContextObservation| {
-            let (origin, session): (String, _) =
+            let (origin, session) =
                 statement.query_row([memory.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            let author = match origin.as_str() {
-                "claude" => NoteAuthor::Claude,
-                "user" => NoteAuthor::User,
-                _ => NoteAuthor::Program,
-            };
-            Ok(ContextNote { memory, author, session })
+            let name = MemoryId { kind: Kind::Observation, id: memory.id };
+            Ok(ContextNote { marks: self.marks(name)?, memory, origin, session })
         };
         memories.into_iter().map(note).collect()
     }
@@ -329,6 +321,7 @@ impl Store {
         let index = match condition {
             PINNED => "indexed by observations_pinned",
             RULES => "indexed by observations_rules",
+            NOTED => "indexed by observations_noted",
             _ => "",
         };
         let sql = format!(

@@ -20,6 +20,10 @@ pub struct Marks {
     pub is_pinned: bool,
     /// Its text was changed by hand.
     pub is_edited: bool,
+    /// Who pinned it, if it was not the user: `claude`, `program`.
+    pub pinned_by: Option<String>,
+    /// Who edited it, if it was not the user.
+    pub edited_by: Option<String>,
     /// Why sessions no longer receive it.
     pub retired: Option<Retired>,
 }
@@ -54,6 +58,21 @@ impl Marks {
             Some(Retired::Superseded(correction)) => Some(correction),
             _ => None,
         }
+    }
+
+    /// Who wrote, edited and pinned it, if it was not the user: `, Claude, pinned by Claude`.
+    pub fn authors(&self, origin: &str) -> String {
+        let name = |author: &str| if author == "claude" { "Claude" } else { "a program over HTTP" };
+        let mut text = String::new();
+        if matches!(origin, "claude" | "program") {
+            text = format!(", {}", name(origin));
+        }
+        for (what, by) in [("edited", &self.edited_by), ("pinned", &self.pinned_by)] {
+            if let Some(by) = by {
+                text += &format!(", {what} by {}", name(by));
+            }
+        }
+        text
     }
 
     /// A title with its marks: `[wrong: the port is 8080] Uses port 80`.
@@ -93,11 +112,17 @@ impl Store {
         if name.kind != Kind::Observation {
             return Ok(Marks::default());
         }
-        let sql = "select is_pinned, is_edited, is_retired, verdict, repeats from observations
-                   where id = ?1";
+        let sql = "select is_pinned, is_edited, is_retired, verdict, repeats, pinned_by, edited_by
+                   from observations where id = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;
         let found = statement.query_row([name.id], |row| {
-            let marks = Marks { is_pinned: row.get(0)?, is_edited: row.get(1)?, retired: None };
+            let marks = Marks {
+                is_pinned: row.get(0)?,
+                is_edited: row.get(1)?,
+                pinned_by: row.get(5)?,
+                edited_by: row.get(6)?,
+                retired: None,
+            };
             let verdict: Option<String> = row.get(3)?;
             Ok((marks, row.get::<_, bool>(2)?, verdict, row.get(4)?))
         });

@@ -30,7 +30,7 @@ pub mod timeline;
 
 pub use alternatives::Alternative;
 pub use change_feed::{FeedChange, FeedEntry, FeedPosition, InvalidFeedPosition};
-pub use context::{ContextMaterial, ContextNote, ContextObservation, ContextQuery, NoteAuthor};
+pub use context::{ContextMaterial, ContextNote, ContextObservation, ContextQuery};
 pub use context_sessions::{ContextSession, ContextSummary, SessionState};
 pub use costs::{Cost, RequestFailure, Spending};
 pub use event_lookup::{AutoMemoryNote, EventQuery, EventRow};

@@ -1,7 +1,10 @@
 //! Memories that are added to an event of a session: few, in full, once per session.
 
 use claude_mem_capture::ContextMax;
-use claude_mem_core::{clock, safe_text::clean};
+use claude_mem_core::{
+    clock,
+    safe_text::{clean, without_tags},
+};
 use claude_mem_events::ObservationRef;
 use claude_mem_projections::{
     ListRow, Result, Store,
@@ -9,7 +12,7 @@ use claude_mem_projections::{
 };
 use jiff::tz::TimeZone;
 
-use super::text::{Budget, clipped, day, harmless, tokens};
+use super::text::{Budget, clipped, day, tokens};
 
 /// Maximum length of one memory, title included.
 const MEMORY_CHARS_MAX: usize = 900;
@@ -112,7 +115,7 @@ impl Recipient<'_> {
             // displace three others.
             let share = budget.left() / (rows.len() - at);
             let chars_max = share.clamp(MEMORY_CHARS_MIN, MEMORY_CHARS_MAX);
-            let text = harmless(&clipped(&memory(row, &zone, &subject, chars_max), chars_max));
+            let text = without_tags(&clipped(&memory(row, &zone, &subject, chars_max), chars_max));
             if !budget.take(&text) {
                 break;
             }
@@ -127,7 +130,7 @@ impl Recipient<'_> {
         let mut lines = lines;
         while let [others @ .., _] = lines {
             let texts: String = lines.iter().map(|line| format!("{}\n", line.text)).collect();
-            let text = format!("{OPEN}{}{CAUTION}{texts}{CLOSE}", harmless(heading));
+            let text = format!("{OPEN}{}{CAUTION}{texts}{CLOSE}", without_tags(heading));
             let text = clean(&text).into_owned();
             if self.size_max.holds(&text) {
                 let observations = lines.iter().map(|line| line.id).collect();
@@ -156,7 +159,8 @@ fn memory(row: &ListRow, zone: &TimeZone, subject: &PromptWords, chars_max: usiz
         }
     }
     let kind = body.type_.as_deref().unwrap_or("note");
-    let head = format!("#{} ({}, {kind}) ", row.name.id, day(row.at_us, zone));
+    let authors = row.marks.authors(&row.origin);
+    let head = format!("#{} ({}, {kind}{authors}) ", row.name.id, day(row.at_us, zone));
     let room = chars_max.saturating_sub(head.chars().count());
     let text = excerpt(&parts, subject, room);
     let mut files = String::new();

@@ -10,10 +10,12 @@ use super::{
     commands,
     freshness::{FileState, Files},
     sheet::{ALL, Entry, Layout, Sheet, heading_units},
-    text::{TITLE_CHARS_MAX, clipped, moment, units},
+    text::{TITLE_CHARS_MAX, clipped, moment, units, without_repeats},
 };
 
 const TITLE: &str = "Known";
+/// A longer title that the page says already is not repeated.
+const TITLE_CHARS_MIN: usize = 30;
 const FULL_CHARS_MAX: usize = 420;
 /// Length of the files listed after a title, in characters.
 const FILES_CHARS_MAX: usize = 60;
@@ -35,6 +37,7 @@ pub(super) fn add(
         !title.starts_with(commands::WORKS_HERE)
             && !title.starts_with(commands::USE_INSTEAD)
             && !sheet.shows(memory.id)
+            && !(title.chars().count() >= TITLE_CHARS_MIN && sheet.text().contains(title.as_str()))
     });
     let now_us = u64::try_from(layout.now.as_microsecond()).unwrap_or(0);
     let mut choice = Choice::new(left, files, now_us, layout.observations_max, sheet.text(), line);
@@ -60,7 +63,7 @@ pub(super) fn add(
     }
     let mut full = HashSet::new();
     for (one, _) in lines.iter_mut().take(layout.full_count) {
-        let text = format!("\n  {}", clipped(&whole(one.memory), FULL_CHARS_MAX));
+        let text = format!("\n  {}", clipped(&rest(one.memory, sheet.text()), FULL_CHARS_MAX));
         if text.len() > 4 && part.take(&text) {
             one.line.push_str(&text);
             if !text.ends_with('…') {
@@ -83,15 +86,11 @@ pub(super) fn add(
     sheet.push(TITLE, entries);
 }
 
-/// The narrative, and the facts that it does not contain.
-fn whole(memory: &ContextObservation) -> String {
-    let mut text = memory.narrative.clone();
-    for fact in &memory.facts {
-        if !text.contains(fact.as_str()) {
-            text = format!("{text}\n{fact}");
-        }
-    }
-    text
+/// What the narrative and the facts say besides the title and the page so far.
+fn rest(memory: &ContextObservation, page: &str) -> String {
+    let facts = memory.facts.iter().map(String::as_str);
+    let parts: Vec<&str> = [memory.narrative.as_str()].into_iter().chain(facts).collect();
+    without_repeats(&parts, &format!("{page}\n{}", memory.title))
 }
 
 /// A date, with the year if it is not the current one.

@@ -134,7 +134,8 @@ pub fn compose(
 fn is_empty(material: &ContextMaterial) -> bool {
     let ContextMaterial { pinned, by_hand, noted, wide, rules, observations, sessions, .. } =
         material;
-    [pinned, by_hand, rules, observations].iter().all(|memories| memories.is_empty())
+    pinned.is_empty()
+        && [by_hand, rules, observations].iter().all(|memories| memories.is_empty())
         && noted.is_empty()
         && wide.is_empty()
         && sessions.is_empty()

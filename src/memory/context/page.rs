@@ -2,9 +2,7 @@
 
 use std::collections::HashSet;
 
-use claude_mem_projections::{
-    ContextMaterial, ContextNote, ContextObservation, NoteAuthor, SessionState,
-};
+use claude_mem_projections::{ContextMaterial, ContextNote, ContextObservation, SessionState};
 use jiff::tz::TimeZone;
 
 use super::{
@@ -74,7 +72,7 @@ pub(super) fn write_compacted(
 
 /// Pinned observations, notes of the user, then rules observed from the user.
 fn by_the_user(sheet: &mut Sheet, material: &ContextMaterial, zone: &TimeZone) {
-    let pinned = material.pinned.iter().map(|memory| note(memory, "", zone));
+    let pinned = material.pinned.iter().map(|pinned| note(&pinned.memory, &authors(pinned), zone));
     sheet.section("Pinned", NOTES_SHARE, pinned);
     let notes = material.by_hand.iter().map(|memory| note(memory, "", zone));
     sheet.section("Written down by the user", NOTES_SHARE, notes);
@@ -87,24 +85,27 @@ fn by_the_user(sheet: &mut Sheet, material: &ContextMaterial, zone: &TimeZone) {
 }
 
 fn of_others(sheet: &mut Sheet, notes: &[ContextNote], zone: &TimeZone) {
-    let lines = notes.iter().map(|noted| note(&noted.memory, &author(noted), zone));
+    let lines = notes.iter().map(|noted| note(&noted.memory, &authors(noted), zone));
     sheet.section("Noted by Claude or a program, not by the user", NOTES_SHARE, lines);
 }
 
 /// Notes of other projects that apply here as well, each with its author.
 fn for_several_projects(sheet: &mut Sheet, notes: &[ContextNote], zone: &TimeZone) {
-    let lines = notes.iter().map(|wide| note(&wide.memory, &author(wide), zone));
+    let lines = notes.iter().map(|wide| {
+        let user = if wide.origin == "user" { ", the user" } else { "" };
+        note(&wide.memory, &format!("{user}{}", authors(wide)), zone)
+    });
     sheet.section("For several projects", WIDE_SHARE, lines);
 }
 
-fn author(note: &ContextNote) -> String {
-    match (note.author, &note.session) {
-        (NoteAuthor::User, _) => ", the user".into(),
-        (NoteAuthor::Claude, Some(session)) => {
-            format!(", Claude in session {}", clipped(session, SESSION_ID_CHARS))
+/// The authors of a note other than the user: `, Claude in session 12ab, edited by Claude`.
+fn authors(note: &ContextNote) -> String {
+    let authors = note.marks.authors(&note.origin);
+    match (&note.session, authors.strip_prefix(", Claude")) {
+        (Some(session), Some(others)) => {
+            format!(", Claude in session {}{others}", clipped(session, SESSION_ID_CHARS))
         }
-        (NoteAuthor::Claude, None) => ", Claude".into(),
-        (NoteAuthor::Program, _) => ", a program over HTTP".into(),
+        _ => authors,
     }
 }
 
@@ -149,7 +150,7 @@ fn what_works(sheet: &mut Sheet, observations: &[ContextObservation]) {
 mod tests {
     use super::*;
     use crate::context::{sheet::FRAME_UNITS, text::units};
-    use claude_mem_projections::{ContextSession, ContextSummary};
+    use claude_mem_projections::{ContextSession, ContextSummary, Marks};
     use std::path::Path;
 
     fn layout(tokens_max: usize) -> Layout<'static> {
@@ -248,7 +249,11 @@ mod tests {
         };
         let whole = "Use US English everywhere, also in the names of the test files";
         let material = ContextMaterial {
-            pinned: vec![memory(8, "Ask before a release")],
+            pinned: vec![ContextNote {
+                memory: memory(8, "Ask before a release"),
+                marks: Marks { pinned_by: Some("claude".into()), ..Marks::default() },
+                ..ContextNote::default()
+            }],
             by_hand: vec![memory(1, "Deploy from staging only")],
             rules: vec![
                 observation(2, "rule", "Use US English everywhere, also…", whole, &[]),
@@ -274,7 +279,7 @@ mod tests {
         let last = turns::when(&material.sessions[0], &clock::zone(), layout(0).now);
         let day = day(1_772_000_000_000_000, &clock::zone());
         let expected = format!(
-            "## Pinned\n- #8 ({day}) Ask before a release\n\n\
+            "## Pinned\n- #8 ({day}, pinned by Claude) Ask before a release\n\n\
              ## Written down by the user\n- #1 ({day}) Deploy from staging only\n\n\
              ## Said by the user\n- #2 {whole}\n\n## Works here\n- `make test`\n\
              - #5 Use `gmake`, not `make`: not found\n\n## Open\n\

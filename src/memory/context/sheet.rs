@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::text::{Budget, clipped, harmless, tokens, units};
-use claude_mem_core::safe_text::clean;
+use super::text::{Budget, clipped, tokens, units};
+use claude_mem_core::safe_text::{clean, without_tags};
 
 /// The purpose of the page.
 #[derive(Debug)]
@@ -135,7 +135,7 @@ impl Sheet {
         }
         let _ = write!(self.body, "\n## {title}\n");
         for entry in entries {
-            self.body.push_str(&harmless(&entry.text));
+            self.body.push_str(&without_tags(&entry.text));
             self.body.push('\n');
             self.shown.extend(entry.id);
             self.given.extend(entry.id.filter(|_| entry.is_full));
@@ -144,7 +144,7 @@ impl Sheet {
 
     /// Wraps the text in a tag that capture ignores, with a note that it describes the past.
     pub(super) fn finish(self, layout: &Layout<'_>, total: u64, zone: &TimeZone) -> Page {
-        let label = harmless(&clipped(layout.label, LABEL_CHARS_MAX));
+        let label = without_tags(&clipped(layout.label, LABEL_CHARS_MAX));
         let date = layout.now.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M");
         let (what, shown) = (layout.what, self.shown.len());
         let head = format!(

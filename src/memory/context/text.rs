@@ -1,5 +1,7 @@
 //! Text of contexts: sizes, budgets, and lines.
 
+use claude_mem_core::safe_text::without_tags;
+use claude_mem_projections::search::sentences;
 use jiff::{Timestamp, tz::TimeZone};
 
 /// Maximum length of a title on the page.
@@ -70,10 +72,23 @@ impl Budget {
     }
 }
 
-/// Neutralizes tags that have a meaning for capture.
-pub(super) fn harmless(text: &str) -> String {
-    text.replace('<', "‹").replace('>', "›")
+/// The sentences that neither the page nor an earlier part of the text contains.
+pub(super) fn without_repeats(parts: &[&str], shown: &str) -> String {
+    let mut new = String::new();
+    for sentence in parts.iter().flat_map(|part| sentences(part)) {
+        let bare = without_tags(sentence.trim_end_matches(['.', '!', ':', '。', '…']));
+        let is_repeated = bare.chars().count() >= REPEATED_CHARS_MIN
+            && (shown.contains(&bare) || new.contains(&bare));
+        if !is_repeated {
+            let between = if new.is_empty() { "" } else { " " };
+            new = format!("{new}{between}{sentence}");
+        }
+    }
+    new
 }
+
+/// Shorter sentences may repeat.
+const REPEATED_CHARS_MIN: usize = 20;
 
 /// One line of at most `chars_max` characters, cut between words.
 pub(super) fn clipped(text: &str, chars_max: usize) -> String {
@@ -116,6 +131,16 @@ pub(super) fn day(at_us: u64, zone: &TimeZone) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_sentence_is_told_twice() {
+        let chose = "Chose max(1, n) instead of an error.";
+        let parts = [chose, "It is fast.", &format!("{chose} It is fast. It is fast.")];
+        let all = format!("{chose} It is fast. It is fast. It is fast.");
+        assert_eq!(without_repeats(&parts, ""), all, "short ones may repeat");
+        let page = "- #3 Chose max(1, n) instead of an error";
+        assert_eq!(without_repeats(&parts[..2], page), "It is fast.");
+    }
 
     #[test]
     fn texts_are_cut_between_words() {

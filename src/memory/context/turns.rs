@@ -8,7 +8,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use super::{
     failed_command::FailedCommand,
     sheet::Entry,
-    text::{clipped, day, moment, units},
+    text::{clipped, day, moment, units, without_repeats},
 };
 
 const OPEN_CHARS_MAX: usize = 200;
@@ -106,8 +106,10 @@ fn line(turn: &ContextSummary, chars_max: usize) -> String {
 /// The results and findings of a turn; if there are none, what it investigated.
 fn result(turn: &ContextSummary) -> String {
     let parts = [&turn.completed, &turn.learned].map(String::as_str);
-    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    if parts.is_empty() { turn.investigated.clone() } else { parts.join("\n") }
+    match without_repeats(&parts, "") {
+        none if none.is_empty() => turn.investigated.clone(),
+        result => result,
+    }
 }
 
 /// The current state of a session whose history was compacted.

@@ -10,7 +10,7 @@ use super::{
     search::EVERYWHERE,
     tools::{Effect, Tool},
 };
-use claude_mem_core::{failure::Failure, format, time_arg::local};
+use claude_mem_core::{failure::Failure, format, safe_text::as_quotation, time_arg::local};
 use claude_mem_memory::{fetches::record_fetch, resolve, store};
 
 /// Clients silently cut longer texts.
@@ -88,7 +88,7 @@ fn written(details: &MemoryDetails) -> String {
     let mut line = |name: &str, value: &Option<String>| {
         if let Some(value) = value {
             let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
-            let _ = writeln!(text, "{name}{}", value.trim());
+            let _ = writeln!(text, "{name}{}", as_quotation(value.trim()));
         }
     };
     match &details.body {
@@ -96,7 +96,7 @@ fn written(details: &MemoryDetails) -> String {
             line("", &body.subtitle);
             line("", &body.narrative);
             for fact in &body.facts {
-                let _ = writeln!(text, "- {fact}");
+                let _ = writeln!(text, "- {}", as_quotation(fact));
             }
             list(&mut text, "concepts", &body.concepts);
             list(&mut text, "files read", &body.files_read);
@@ -137,9 +137,14 @@ fn heading(details: &MemoryDetails) -> String {
         let _ = write!(text, ", session {session}");
     }
     let marks = &details.marks;
-    for (is_set, mark) in [(marks.is_pinned, ", pinned"), (marks.is_edited, ", edited by hand")] {
+    let by_user = [
+        (marks.is_pinned && marks.pinned_by.is_none(), ", pinned"),
+        (marks.is_edited && marks.edited_by.is_none(), ", edited by hand"),
+    ];
+    for (is_set, mark) in by_user {
         text += if is_set { mark } else { "" };
     }
+    text += &marks.authors("");
     match &marks.retired {
         Some(retired) => {
             let _ = write!(text, ", {retired}");

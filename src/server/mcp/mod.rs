@@ -23,7 +23,7 @@ use std::io::{self, BufReader, Write};
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
-use claude_mem_core::NAME;
+use claude_mem_core::{NAME, safe_text::without_tags};
 use claude_mem_core::{app::App, failure::Failure};
 use lines::{Client, LINE_BYTES_MAX, LineRead};
 use message::{
@@ -151,7 +151,9 @@ impl Server<'_> {
             });
         let is_error = response.is_err();
         let (Ok(text) | Err(text)) = response;
-        let mut result = json!({"content": [{"type": "text", "text": text.trim_end()}]});
+        // What a tool or a page said once must not speak for the user or the client now.
+        let text = without_tags(text.trim_end());
+        let mut result = json!({"content": [{"type": "text", "text": text}]});
         if is_error {
             result["isError"] = true.into();
         }

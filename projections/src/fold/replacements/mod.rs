@@ -27,7 +27,7 @@ impl Projection for Replacements {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
@@ -155,8 +155,12 @@ impl Replaceable {
     }
 }
 
-/// The part of the title of a lesson that names both commands: ``Use `b`, not `a`: why``.
+/// The part of the title of a lesson that names both commands: ``Use `b`, not `a`: why``. A command
+/// that fails for the same reason again is learned again, too: `` `a` fails: why``.
 fn lesson(title: &str) -> Option<&str> {
+    if title.starts_with('`') && title.contains("` fails: ") {
+        return Some(title);
+    }
     let (_, wrong) = title.strip_prefix("Use `")?.split_once("`, not `")?;
     let (_, why) = wrong.split_once('`')?;
     title.strip_suffix(why)

@@ -132,11 +132,17 @@ fn a_lesson_that_is_learned_again_counts_once() {
         ("c", "Use `bun test`, not `npm test`: Missing script"),
         ("c", "Use tabs, not spaces"),
         ("d", "Use tabs, not spaces"),
+        ("d", "`pytest` fails: no module"),
+        ("e", "`pytest` fails: no module"),
+        ("e", "`pytest` fails: 2 tests"),
     ] {
         scene.envelope.session = session.into();
         let tool = edit(&mut scene, "a.ts");
         let lesson = decision(title).replace("decision", "discovery");
         scene.reply(&[tool], &lesson);
     }
-    assert_eq!(state(&scene.fold()), "1 superseded by #4, 2 superseded by #4, 3, 4, 5, 6");
+    assert_eq!(
+        state(&scene.fold()),
+        "1 superseded by #4, 2 superseded by #4, 3, 4, 5, 6, 7 superseded by #8, 8, 9"
+    );
 }

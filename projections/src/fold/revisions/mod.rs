@@ -13,6 +13,7 @@ use crate::{
     error::Result,
     fold::{
         corrections::normalized,
+        observations::author,
         projection::{Projection, Rows},
     },
     fts_terms,
@@ -31,7 +32,7 @@ impl Projection for Revisions {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
@@ -72,8 +73,8 @@ fn insert(rows: &Rows<'_>, event: &Recorded, revised: &MemoryRevised) -> Result<
     };
     let sql =
         "insert into revisions (seq, event, at_us, target, number, what, type, title, narrative,
-                   because, by_event, by_number)
-               values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+                   because, by_event, by_number, author)
+               values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
     rows.run(
         sql,
         params![
@@ -89,6 +90,7 @@ fn insert(rows: &Rows<'_>, event: &Recorded, revised: &MemoryRevised) -> Result<
             because,
             by.map(|other| other.event),
             by.map(|other| other.number),
+            author(event, &revised.via),
         ],
     )?;
     Ok(())
@@ -192,11 +194,15 @@ struct State {
     kind: Option<String>,
     title: Option<String>,
     text: Option<String>,
+    /// Authors of the pin, and of the type, title and text in force, if they are not the user.
+    pinned_by: Option<String>,
+    edited_by: [Option<String>; 3],
 }
 
 impl State {
     fn of(rows: &Rows<'_>, id: i64) -> Result<Self> {
-        let sql = "select what, revisions.type, revisions.title, revisions.narrative
+        let sql = "select what, revisions.type, revisions.title, revisions.narrative,
+                       iif(author in ('claude', 'program'), author, null)
                    from observations join revisions on revisions.target = observations.event
                        and revisions.number = observations.number
                    where observations.id = ?1 order by revisions.event, revisions.seq";
@@ -205,13 +211,20 @@ impl State {
         let mut state = Self::default();
         while let Some(row) = found.next()? {
             let what: String = row.get(0)?;
+            let author: Option<String> = row.get(4)?;
             match what.as_str() {
-                "pinned" => state.is_pinned = true,
-                "unpinned" => state.is_pinned = false,
+                "pinned" | "unpinned" => {
+                    state.is_pinned = what == "pinned";
+                    state.pinned_by = author.filter(|_| state.is_pinned);
+                }
                 "edited" => {
-                    state.kind = row.get::<_, Option<String>>(1)?.or(state.kind);
-                    state.title = row.get::<_, Option<String>>(2)?.or(state.title);
-                    state.text = row.get::<_, Option<String>>(3)?.or(state.text);
+                    let parts = [&mut state.kind, &mut state.title, &mut state.text];
+                    for (column, part) in parts.into_iter().enumerate() {
+                        if let Some(new) = row.get(column + 1)? {
+                            *part = Some(new);
+                            state.edited_by[column].clone_from(&author);
+                        }
+                    }
                 }
                 _ => state.verdict = Some(what),
             }
@@ -228,12 +241,18 @@ fn update_row(rows: &Rows<'_>, id: i64) -> Result<()> {
     let state = State::of(rows, id)?;
     update_text(rows, id, &state)?;
     let sql = "update observations set is_pinned = ?2, is_edited = ?3, verdict = ?4,
+                   edited_by = ?5, pinned_by = ?6,
                    superseded_by = iif(?2 or ?3, null,
                        (select superseded_by from replies where replies.seq = observations.seq)),
                    is_visible = seq not in (select seq from copies) and (?2 or ?3 or coalesce(
                        (select is_current from replies where replies.seq = observations.seq), 1))
                where id = ?1";
-    rows.run(sql, params![id, state.is_pinned, state.is_edited(), state.verdict])?;
+    let edited_by = state.edited_by.iter().flatten().next();
+    let is_edited = state.is_edited();
+    rows.run(
+        sql,
+        params![id, state.is_pinned, is_edited, state.verdict, edited_by, state.pinned_by],
+    )?;
     Ok(())
 }
 

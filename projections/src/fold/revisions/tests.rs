@@ -1,11 +1,13 @@
 //! Tests of revisions.
 
 use crate::{
-    Retired, Store,
+    ContextNote, ContextObservation, ContextQuery, Retired, Store,
     search::{Kind, MemoryId, Recall},
     test_log::{TestLog, titled},
 };
-use claude_mem_events::{Forgotten, Id, LogCompacted, MemoryRevised, ObservationRef, Revision};
+use claude_mem_events::{
+    Forgotten, Id, LogCompacted, MemoryAdded, MemoryRevised, ObservationRef, Revision,
+};
 
 fn named(event: [u8; 16], number: u32) -> ObservationRef {
     ObservationRef { event, number }
@@ -245,4 +247,57 @@ fn text_that_an_edit_removed_can_still_be_forgotten() {
     let store = scene.fold();
     let rows = store.forget_targets_by_text("6379").unwrap().rows;
     assert_eq!(rows, [format!("{}/1", Id::from_bytes(reply))]);
+}
+
+#[test]
+fn what_claude_edits_or_pins_is_not_told_as_the_users() {
+    let mut scene = TestLog::new();
+    scene.prompt("go");
+    let tool = scene.tool("Bash", "{}");
+    let rule = "<observation><type>rule</type><title>Use tabs</title></observation>";
+    let rule = scene.reply(&[tool], rule);
+    scene.envelope.session = String::new();
+    let note =
+        MemoryAdded { text: "Ask first".into(), via: "cli".into(), ..MemoryAdded::default() };
+    let note = scene.add(note);
+    // Of each section the ids, with the authors that it names.
+    let told = |scene: &TestLog| {
+        let store = scene.fold();
+        let wanted = ContextQuery {
+            project: "k",
+            root: "/p",
+            until_us: u64::MAX >> 1,
+            since: None,
+            client: None,
+            reads_auto_memory: false,
+            types: &[],
+            concepts: &[],
+            observations_max: 0,
+            sessions_max: 0,
+        };
+        let found = store.context_material(&wanted).unwrap();
+        let ids = |rows: &[ContextObservation]| rows.iter().map(|row| row.id).collect::<Vec<_>>();
+        let notes = |rows: &[ContextNote]| {
+            let note =
+                |row: &ContextNote| format!("{}{}", row.memory.id, row.marks.authors(&row.origin));
+            rows.iter().map(note).collect::<Vec<_>>()
+        };
+        (ids(&found.by_hand), ids(&found.rules), notes(&found.noted), notes(&found.pinned))
+    };
+    let none = Vec::<String>::new;
+    assert_eq!(told(&scene), (vec![2], vec![1], none(), none()));
+    let mut revise = |target, revision, via: &str| {
+        scene.add(MemoryRevised { target: named(target, 1), revision, via: via.into() });
+        told(&scene)
+    };
+    revise(rule, edited(Some("Run evil"), None), "mcp");
+    let noted = vec!["2, edited by a program over HTTP".into(), "1, edited by Claude".into()];
+    let changed = revise(note, edited(None, Some("Run evil")), "http");
+    assert_eq!(changed, (vec![], vec![], noted, none()));
+    let pinned = vec!["1, edited by Claude, pinned by Claude".to_owned()];
+    assert_eq!(revise(rule, Revision::Pinned, "mcp").3, pinned);
+    revise(rule, edited(Some("Use tabs"), None), "viewer");
+    revise(note, edited(None, Some("Ask first, always")), "cli");
+    revise(rule, Revision::Unpinned, "mcp");
+    assert_eq!(revise(note, Revision::Pinned, "cli"), (vec![], vec![1], none(), vec!["2".into()]));
 }
