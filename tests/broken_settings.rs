@@ -1,10 +1,6 @@
 //! A settings file that cannot be read: nothing that was excluded or switched off is recorded.
 
-use std::{
-    fs,
-    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
-    path::Path,
-};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use serde_json::{Value, json};
 

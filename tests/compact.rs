@@ -5,6 +5,7 @@ use std::{fs, process::Stdio, time::Duration};
 use serde_json::{Value, json};
 
 use crate::{
+    hook_session::HookSession,
     model::dump,
     sandbox::{Run, Sandbox},
     secrets::assert_nowhere,
@@ -25,27 +26,17 @@ fn json_of(printed: &str) -> Value {
 }
 
 /// One turn: a prompt, a written file, a command with long output, a stop.
-fn turn(sandbox: &Sandbox, session: &str, number: u32, word: &str) {
-    let home = sandbox.home();
-    let event = |name: &str, rest: Value| {
-        let mut event = json!({"session_id": session, "cwd": home, "hook_event_name": name});
-        event.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
-        event.to_string()
-    };
-    let prompt = format!("make {word} number {number} work");
-    sandbox.hook("new", event("UserPromptSubmit", json!({"prompt": prompt})));
-    let file = home.join(format!("src/{word}.rs"));
+fn turn(sandbox: &Sandbox, id: &str, number: u32, word: &str) {
+    let session = HookSession::new(sandbox, id);
+    session.prompt(&format!("make {word} number {number} work"));
     let tool = |tool: &str, input: Value, output: String| {
-        let id = format!("{session}-{number}-{tool}");
-        let rest = json!({"tool_name": tool, "tool_input": input, "tool_use_id": id,
-            "tool_response": {"stdout": output}});
-        sandbox.hook("save", event("PostToolUse", rest));
+        session.tool(&format!("{id}-{number}-{tool}"), tool, &input, &json!({"stdout": output}));
     };
+    let file = sandbox.home().join(format!("src/{word}.rs"));
     tool("Write", json!({"file_path": file, "content": format!("// {word}")}), "ok".into());
     let lines = format!("test {word} ... ok in line {number}\n").repeat(400);
     tool("Bash", json!({"command": format!("cargo test {word}")}), lines);
-    let message = format!("Made {word} number {number} work; all tests pass.");
-    sandbox.hook("summary", event("Stop", json!({"last_assistant_message": message})));
+    session.stop(&format!("Made {word} number {number} work; all tests pass."));
 }
 
 /// Two sessions with memories, one of them about the secret, and one memory written by hand.

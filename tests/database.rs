@@ -6,28 +6,18 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command, t
 use serde_json::{Value, json};
 
 use crate::{
+    hook_session::HookSession,
     mcp::process::McpProcess,
     model::dump,
     sandbox::{Run, Sandbox},
 };
 
 /// Records a turn of a session and folds it. The rules make an observation and a summary of it.
-pub(crate) fn work(sandbox: &Sandbox, session: &str, word: &str) {
-    let event =
-        |name: &str| json!({"session_id": session, "cwd": sandbox.home(), "hook_event_name": name});
-    let mut prompt = event("UserPromptSubmit");
-    prompt["prompt"] = format!("find the {word}").into();
-    sandbox.hook("new", prompt.to_string());
-    let mut tool = event("PostToolUse");
-    tool["tool_name"] = "Edit".into();
-    tool["tool_use_id"] = format!("{session}-{word}").into();
-    let file = sandbox.home().join(format!("{word}.rs"));
-    tool["tool_input"] = json!({"file_path": file, "old_string": "a", "new_string": "b"});
-    tool["tool_response"] = json!({"filePath": file});
-    sandbox.hook("save", tool.to_string());
-    let mut stop = event("Stop");
-    stop["last_assistant_message"] = format!("The {word} is found.").into();
-    sandbox.hook("summary", stop.to_string());
+pub(crate) fn work(sandbox: &Sandbox, id: &str, word: &str) {
+    let session = HookSession::new(sandbox, id);
+    session.prompt(&format!("find the {word}"));
+    session.edit(&format!("{id}-{word}"), &format!("{word}.rs"), "a", "b");
+    session.stop(&format!("The {word} is found."));
     sandbox.run_with(&["distill"], &[("CLAUDE_MEM_PROVIDER", "extract")], "").ok();
 }
 

@@ -2,9 +2,9 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::sandbox::Sandbox;
+use crate::{hook_session::HookSession, sandbox::Sandbox};
 
 fn findings(sandbox: &Sandbox, arguments: &[&str], code: i32) -> Vec<Value> {
     let mut all = vec!["doctor", "--json"];
@@ -26,9 +26,7 @@ fn wrong(findings: &[Value]) -> Vec<String> {
 }
 
 fn prompt(sandbox: &Sandbox) {
-    let prompt = json!({"session_id": "s", "hook_event_name": "UserPromptSubmit",
-        "cwd": sandbox.home(), "prompt": "hello"});
-    sandbox.hook("new", prompt.to_string());
+    HookSession::new(sandbox, "s").prompt("hello");
 }
 
 #[test]

@@ -31,6 +31,7 @@ mod folders;
 mod full_disk;
 mod google;
 mod hidden_failures;
+mod hook_session;
 mod hooks;
 mod hostile_text;
 mod http;

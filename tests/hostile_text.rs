@@ -5,7 +5,10 @@ use std::{fs::OpenOptions, io::Read as _, process::Stdio};
 use claude_mem_tools::pseudo_terminal;
 use serde_json::{Value, json};
 
-use crate::sandbox::{AtTerminal, Sandbox};
+use crate::{
+    hook_session::HookSession,
+    sandbox::{AtTerminal, Sandbox},
+};
 
 /// A window title, the clipboard, a cleared screen, hidden text, C1 forms of them, a bell,
 /// backspaces, overrides of the direction, zero-width characters, and "RUN" in tag characters.
@@ -49,36 +52,31 @@ fn planted() -> Sandbox {
     let sandbox = Sandbox::new();
     let project = sandbox.home().join(format!("shop {}", HOSTILE.replace('/', "_")));
     std::fs::create_dir(&project).unwrap();
-    let hook = |name: &str, event: &str, fields: Value| {
-        let mut payload = json!({"session_id": format!("s{HOSTILE}"), "cwd": project,
-            "hook_event_name": event, "transcript_path": HOSTILE});
-        payload.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        sandbox.hook_with(name, &[("CLAUDE_MEM_PROVIDER", "extract")], payload.to_string());
-    };
+    let mut session = HookSession::new(&sandbox, &format!("s{HOSTILE}")).in_folder(&project);
+    session = session.with(&[("CLAUDE_MEM_PROVIDER", "extract")]);
+    session.common["transcript_path"] = json!(HOSTILE);
     let file = project.join("src.rs");
-    hook("context", "SessionStart", json!({"source": HOSTILE, "model": HOSTILE}));
-    hook("new", "UserPromptSubmit", json!({"prompt": HOSTILE}));
+    session.hook("SessionStart", json!({"source": HOSTILE, "model": HOSTILE}));
+    session.hook("UserPromptSubmit", json!({"prompt": HOSTILE}));
     for tool in ["Bash", "Edit", "Write", "Read", HOSTILE] {
         let input = json!({"command": format!("git commit -m '{HOSTILE}'"), "file_path": file,
             "old_string": HOSTILE, "new_string": HOSTILE, "content": HOSTILE, "description": HOSTILE});
         let response = json!({"stdout": HOSTILE, "stderr": HOSTILE, "filePath": file,
             "structuredPatch": [{"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 1,
                 "lines": [format!("+{HOSTILE}")]}]});
-        hook(
-            "save",
+        session.hook(
             "PostToolUse",
             json!({"tool_name": tool, "tool_input": input,
             "tool_response": response, "tool_use_id": format!("{tool}{HOSTILE}")}),
         );
-        hook(
-            "save",
+        session.hook(
             "PostToolUseFailure",
             json!({"tool_name": tool, "tool_input": input,
             "error": HOSTILE, "tool_use_id": format!("f{tool}")}),
         );
     }
-    hook("summary", "Stop", json!({"last_assistant_message": format!("Fixed: {HOSTILE}")}));
-    hook("cleanup", "SessionEnd", json!({"reason": HOSTILE}));
+    session.hook("Stop", json!({"last_assistant_message": format!("Fixed: {HOSTILE}")}));
+    session.hook("SessionEnd", json!({"reason": HOSTILE}));
     sandbox.hook("save", format!("{{\"session_id\": \"s\", \"broken {HOSTILE}"));
     let note = ["remember", HOSTILE, "--title", HOSTILE, "--concept", HOSTILE, "--file", HOSTILE];
     let output = sandbox.command(&note).current_dir(&project).output().unwrap();

@@ -4,22 +4,25 @@ use std::path::Path;
 
 use claude_mem_projections::Store;
 use claude_mem_tools::model::{Answer, Request, Server};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::sandbox::{Run, Sandbox};
+use crate::{
+    hook_session::HookSession,
+    sandbox::{Run, Sandbox},
+};
 
 /// An active session in the home directory of the sandbox.
 pub(crate) struct Session<'a> {
-    sandbox: &'a Sandbox,
+    hooks: HookSession<'a>,
     id: String,
     tools: usize,
 }
 
 impl<'a> Session<'a> {
     pub(crate) fn start(sandbox: &'a Sandbox, id: &str) -> Self {
-        let session = Self { sandbox, id: id.to_owned(), tools: 0 };
-        session.hook("context", json!({"hook_event_name": "SessionStart", "source": "startup"}));
-        session
+        let hooks = HookSession::new(sandbox, id);
+        hooks.start();
+        Self { hooks, id: id.to_owned(), tools: 0 }
     }
 
     /// A completed session with this many turns of three tool uses each.
@@ -36,30 +39,19 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn prompt(&self, text: &str) {
-        self.hook("new", json!({"hook_event_name": "UserPromptSubmit", "prompt": text}));
+        self.hooks.prompt(text);
     }
 
     pub(crate) fn tool(&mut self) {
         self.tools += 1;
-        let (file, id) = (format!("{}-{}.rs", self.id, self.tools), format!("t{}", self.tools));
-        self.hook(
-            "save",
-            json!({
-                "hook_event_name": "PostToolUse", "tool_name": "Write", "tool_use_id": id,
-                "tool_input": {"file_path": file, "content": "fn main() {}"},
-                "tool_response": {"type": "create", "filePath": file},
-            }),
-        );
+        let file = format!("{}-{}.rs", self.id, self.tools);
+        let input = json!({"file_path": file, "content": "fn main() {}"});
+        let response = json!({"type": "create", "filePath": file});
+        self.hooks.tool(&format!("t{}", self.tools), "Write", &input, &response);
     }
 
     pub(crate) fn stop(&self, message: &str) {
-        self.hook("summary", json!({"hook_event_name": "Stop", "last_assistant_message": message}));
-    }
-
-    fn hook(&self, name: &str, mut payload: Value) {
-        payload["session_id"] = json!(self.id);
-        payload["cwd"] = json!(self.sandbox.home());
-        self.sandbox.hook(name, payload.to_string());
+        self.hooks.stop(message);
     }
 }
 

@@ -8,15 +8,14 @@ use serde_json::json;
 
 use crate::{
     folders::copy_folder,
+    hook_session::HookSession,
     sandbox::Sandbox,
     serving::{Lines, Serving, until},
     ship::{EXTRACT, work},
 };
 
 fn prompt(sandbox: &Sandbox, text: &str) {
-    let payload = json!({"session_id": "z", "cwd": sandbox.home(), "prompt": text,
-        "hook_event_name": "UserPromptSubmit"});
-    sandbox.hook("new", payload.to_string());
+    HookSession::new(sandbox, "z").prompt(text);
 }
 
 fn active(sandbox: &Sandbox) -> PathBuf {

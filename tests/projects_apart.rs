@@ -6,7 +6,7 @@ use claude_mem_tools::{
 };
 use serde_json::json;
 
-use crate::{model::reply, sandbox::Sandbox, serving::until};
+use crate::{hook_session::HookSession, model::reply, sandbox::Sandbox, serving::until};
 
 /// A gateway that responds to every request.
 fn gateway() -> Server {
@@ -31,20 +31,15 @@ fn of_project(url: &str) -> Vec<(String, String)> {
 
 /// One turn in the project of this name, whose hooks have these variables.
 fn work(sandbox: &Sandbox, project: &str, variables: &[(String, String)]) {
-    let cwd = sandbox.home().join(project);
-    std::fs::create_dir_all(&cwd).unwrap();
+    let folder = sandbox.home().join(project);
+    std::fs::create_dir_all(&folder).unwrap();
     let variables: Vec<_> = variables.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-    let send = |hook: &str, event: &str, fields: serde_json::Value| {
-        let mut sent = json!({"session_id": project, "hook_event_name": event, "cwd": cwd});
-        sent.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        sandbox.hook_with(hook, &variables, sent.to_string());
-    };
+    let session = HookSession::new(sandbox, project).in_folder(folder).with(&variables);
     let marker = format!("MARK-{project}");
-    send("new", "UserPromptSubmit", json!({"prompt": marker}));
-    let tool = json!({"tool_name": "Bash", "tool_use_id": "t", "tool_input": {"command": marker},
-        "tool_response": {"stdout": marker, "stderr": ""}});
-    send("save", "PostToolUse", tool);
-    send("summary", "Stop", json!({"last_assistant_message": marker}));
+    session.prompt(&marker);
+    let response = json!({"stdout": marker, "stderr": ""});
+    session.tool("t", "Bash", &json!({"command": marker}), &response);
+    session.stop(&marker);
 }
 
 fn has_seen(server: &Server, marker: &str) -> bool {

@@ -5,7 +5,10 @@ use std::{fs::File, io::Write};
 use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 
-use crate::sandbox::{Run, Sandbox};
+use crate::{
+    hook_session::HookSession,
+    sandbox::{Run, Sandbox},
+};
 
 const NOW: &[(&str, &str)] = &[
     ("CLAUDE_MEM_NOW", "2026-03-03T12:00:00Z"),
@@ -13,28 +16,21 @@ const NOW: &[(&str, &str)] = &[
     ("CLAUDE_MEM_PROVIDER", "extract"),
 ];
 
-fn at(sandbox: &Sandbox, now: &str, hook: &str, mut fields: Value) {
-    let common =
-        json!({"session_id": "aaaa-1", "cwd": sandbox.home().join("shop"), "prompt_id": "p1"});
-    fields.as_object_mut().unwrap().extend(common.as_object().unwrap().clone());
-    let environment = [("CLAUDE_MEM_NOW", now), ("CLAUDE_MEM_WORKER_AUTOSTART", "false")];
-    sandbox.hook_with(hook, &environment, fields.to_string());
-}
-
 /// One turn, distilled by rules.
 fn remembered() -> Sandbox {
     let sandbox = Sandbox::new();
-    std::fs::create_dir(sandbox.home().join("shop")).unwrap();
-    let file = sandbox.home().join("shop/src/coupon.rs");
-    let prompt =
-        json!({"hook_event_name": "UserPromptSubmit", "prompt": "coupons are applied twice"});
-    at(&sandbox, "2026-03-02T10:00:00Z", "new", prompt);
-    let edit = json!({"hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_use_id": "toolu_1",
-        "tool_input": {"file_path": file, "old_string": "apply(coupon)", "new_string": "apply_once(coupon)"},
-        "tool_response": {"filePath": file}});
-    at(&sandbox, "2026-03-02T10:01:00Z", "save", edit);
-    let stop = json!({"hook_event_name": "Stop", "last_assistant_message": "Coupons are now applied once."});
-    at(&sandbox, "2026-03-02T10:02:00Z", "summary", stop);
+    let shop = sandbox.home().join("shop");
+    std::fs::create_dir(&shop).unwrap();
+    let at = |now: &'static str| {
+        let session = HookSession::new(&sandbox, "aaaa-1").in_folder(&shop);
+        let mut session = session.with(&[("CLAUDE_MEM_NOW", now)]);
+        session.common["prompt_id"] = json!("p1");
+        session
+    };
+    at("2026-03-02T10:00:00Z").prompt("coupons are applied twice");
+    let edit = ("src/coupon.rs", "apply(coupon)", "apply_once(coupon)");
+    at("2026-03-02T10:01:00Z").edit("toolu_1", edit.0, edit.1, edit.2);
+    at("2026-03-02T10:02:00Z").stop("Coupons are now applied once.");
     sandbox.run_with(&["distill"], NOW, "").ok();
     sandbox
 }

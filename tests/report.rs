@@ -8,7 +8,7 @@ use std::{
 use claude_mem_tools::model::{Answer, Server};
 use serde_json::{Value, json};
 
-use crate::{model::provider, sandbox::Sandbox};
+use crate::{hook_session::HookSession, model::provider, sandbox::Sandbox};
 
 const NOW: &str = "2026-03-08T18:00:00Z";
 
@@ -33,93 +33,47 @@ pub(crate) fn repository(sandbox: &Sandbox, name: &str) -> PathBuf {
     folder
 }
 
-/// A session at a given time in a folder.
-struct Session<'a> {
-    sandbox: &'a Sandbox,
-    id: &'a str,
-    folder: &'a Path,
-    time: &'a str,
-    tools: std::cell::Cell<usize>,
-}
-
-impl Session<'_> {
-    fn hook(&self, name: &str, event: &str, mut fields: Value) {
-        fields["session_id"] = json!(self.id);
-        fields["cwd"] = json!(self.folder);
-        fields["hook_event_name"] = json!(event);
-        self.sandbox.hook_with(name, &[("CLAUDE_MEM_NOW", self.time)], fields.to_string());
-    }
-
-    fn start(&self) {
-        self.hook("context", "SessionStart", json!({"source": "startup"}));
-    }
-
-    fn prompt(&self, text: &str) {
-        self.hook("new", "UserPromptSubmit", json!({"prompt": text}));
-    }
-
-    fn tool(&self, tool: &str, input: &Value, response: Result<Value, &str>) {
-        self.tools.set(self.tools.get() + 1);
-        let id = format!("{}-{}", self.id, self.tools.get());
-        let mut fields = json!({"tool_name": tool, "tool_use_id": id, "tool_input": input});
-        let event = match response {
-            Ok(response) => {
-                fields["tool_response"] = response;
-                "PostToolUse"
-            }
-            Err(error) => {
-                fields["error"] = json!(error);
-                "PostToolUseFailure"
-            }
-        };
-        self.hook("save", event, fields);
-    }
-
-    fn bash(&self, command: &str, response: Result<&str, &str>) {
-        let response = response.map(|stdout| json!({"stdout": stdout, "stderr": ""}));
-        self.tool("Bash", &json!({"command": command}), response);
-    }
-
-    fn edit(&self, file: &str) {
-        let file = self.folder.join(file);
-        let input = json!({"file_path": file, "old_string": "a", "new_string": "b"});
-        self.tool("Edit", &input, Ok(json!({"filePath": file})));
-    }
-
-    fn stop(&self) {
-        self.hook("summary", "Stop", json!({"last_assistant_message": "Done."}));
-    }
-}
-
 /// Three sessions in two projects on two branches and two days, and one before that, distilled by a
 /// model.
 fn worked() -> Sandbox {
     let sandbox = Sandbox::new();
     let (shop, site) = (repository(&sandbox, "shop"), repository(&sandbox, "site"));
-    let session = |id, folder, time| Session {
-        sandbox: &sandbox,
-        id,
-        folder,
-        time,
-        tools: std::cell::Cell::new(0),
+    let session = |id: &str, folder: &Path, time: &'static str| {
+        HookSession::new(&sandbox, id).in_folder(folder).with(&[("CLAUDE_MEM_NOW", time)])
+    };
+    let bash = |session: &HookSession<'_>, command: &str, result: Result<&str, &str>| {
+        let fields = json!({"tool_name": "Bash", "tool_input": {"command": command},
+            "tool_use_id": format!("{command} {result:?}")});
+        let with = |name: &str, value: Value| {
+            let mut fields = fields.clone();
+            fields[name] = value;
+            fields
+        };
+        match result {
+            Ok(stdout) => session.hook(
+                "PostToolUse",
+                with("tool_response", json!({"stdout": stdout, "stderr": ""})),
+            ),
+            Err(error) => session.hook("PostToolUseFailure", with("error", json!(error))),
+        };
     };
     let old = session("old", &shop, "2026-02-01T12:00:00Z");
     old.start();
     old.prompt("long ago");
-    old.bash("npm test", Err("Exit code 1\nold failure"));
-    old.stop();
+    bash(&old, "npm test", Err("Exit code 1\nold failure"));
+    old.stop("Done.");
 
     let first = session("first", &shop, "2026-03-06T12:00:00Z");
     first.start();
     first.prompt("fix the total");
-    first.bash("npm test", Err("Exit code 1\n\nexpected 26, got 27"));
-    first.edit("cart.rs");
-    first.edit("cart.rs");
-    first.bash("npm test", Ok("ok"));
-    first.bash("npm run lint", Err("Exit code 2\nunused import"));
+    bash(&first, "npm test", Err("Exit code 1\n\nexpected 26, got 27"));
+    first.edit("e1", "cart.rs", "a", "b");
+    first.edit("e2", "cart.rs", "a", "b");
+    bash(&first, "npm test", Ok("ok"));
+    bash(&first, "npm run lint", Err("Exit code 2\nunused import"));
     let printed = git(&shop, &["commit", "--allow-empty", "-m", "Round once, after summing"]);
-    first.bash("git add -A && git commit -m 'Round once, after summing'", Ok(&printed));
-    first.stop();
+    bash(&first, "git add -A && git commit -m 'Round once, after summing'", Ok(&printed));
+    first.stop("Done.");
     first.prompt("thanks");
     first.prompt("<private>not for the report</private>");
 
@@ -128,16 +82,18 @@ fn worked() -> Sandbox {
     second.start();
     second.prompt("commit quietly");
     git(&shop, &["commit", "-q", "--allow-empty", "-m", "quiet"]);
-    second.bash("git commit -q -m quiet", Ok(""));
-    second.bash("git commit -q -m nothing || true", Ok("nothing to commit"));
-    second.stop();
+    bash(&second, "git commit -q -m quiet", Ok(""));
+    bash(&second, "git commit -q -m nothing || true", Ok("nothing to commit"));
+    second.stop("Done.");
 
     let third = session("third", &site, "2026-03-07T15:00:00Z");
     third.start();
     third.prompt("write the page");
-    third.edit("index.html");
-    third.tool("Edit", &json!({"file_path": "x.html"}), Err("String to replace not found"));
-    third.stop();
+    third.edit("e3", "index.html", "a", "b");
+    let failed = json!({"tool_name": "Edit", "tool_use_id": "e4", "tool_input": {"file_path": "x.html"},
+        "error": "String to replace not found"});
+    third.hook("PostToolUseFailure", failed);
+    third.stop("Done.");
 
     let server = Server::answering(|request| {
         let text = request.last_user_text();

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::sandbox::Sandbox;
+use crate::{hook_session::HookSession, sandbox::Sandbox};
 
 const RULES: &[(&str, &str)] = &[("CLAUDE_MEM_PROVIDER", "extract")];
 
@@ -23,41 +23,12 @@ fn line(sandbox: &Sandbox, session: &str, folder: &Path) -> String {
     run.stdout
 }
 
-fn hook(sandbox: &Sandbox, name: &str, session: &str, folder: &Path, mut fields: Value) {
-    fields["session_id"] = json!(session);
-    fields["cwd"] = json!(folder);
-    sandbox.hook_with(name, RULES, fields.to_string());
-}
-
 fn turn(sandbox: &Sandbox, session: &str, folder: &Path) {
-    let file = folder.join("cart.rs");
-    hook(
-        sandbox,
-        "new",
-        session,
-        folder,
-        json!({"hook_event_name": "UserPromptSubmit",
-        "prompt": "We use integers for cents in RoundingMode, because floats were off by one."}),
-    );
-    hook(
-        sandbox,
-        "save",
-        session,
-        folder,
-        json!({"hook_event_name": "PostToolUse",
-        "tool_name": "Edit", "tool_use_id": format!("t-{session}"),
-        "tool_input": {"file_path": file, "old_string": "f64", "new_string": "i64"},
-        "tool_response": {"filePath": file}}),
-    );
-    hook(
-        sandbox,
-        "summary",
-        session,
-        folder,
-        json!({"hook_event_name": "Stop",
-        "last_assistant_message": "RoundingMode now counts cents as integers, because floats were \
-            off."}),
-    );
+    let session_id = format!("t-{session}");
+    let session = HookSession::new(sandbox, session).in_folder(folder).with(RULES);
+    session.prompt("We use integers for cents in RoundingMode, because floats were off by one.");
+    session.edit(&session_id, "cart.rs", "f64", "i64");
+    session.stop("RoundingMode now counts cents as integers, because floats were off.");
 }
 
 fn shop(sandbox: &Sandbox) -> std::path::PathBuf {
@@ -89,9 +60,8 @@ fn the_line_counts_memories_pending_events_and_received_memories() {
     assert_eq!(number_before(&shown, "memories").max(number_before(&shown, "memory")), known);
     assert!(!shown.contains("pending") && !shown.contains("given"), "{shown}");
 
-    let prompt = json!({"hook_event_name": "UserPromptSubmit",
-        "prompt": "Why does RoundingMode count cents as integers?"});
-    hook(&sandbox, "new", "b", &folder, prompt);
+    let session = HookSession::new(&sandbox, "b").in_folder(&folder).with(RULES);
+    session.prompt("Why does RoundingMode count cents as integers?");
     let given: usize = sandbox
         .events()
         .iter()

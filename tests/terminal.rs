@@ -7,6 +7,7 @@ use claude_mem_tools::model::{Answer, Server, Usage};
 use serde_json::{Value, json};
 
 use crate::{
+    hook_session::HookSession,
     model::{Session, provider, run},
     sandbox::{AtTerminal, Sandbox},
 };
@@ -21,39 +22,21 @@ pub(crate) fn remembering() -> Sandbox {
     let sandbox = Sandbox::new();
     let project = sandbox.home().join("a-project-with-a-rather-long-name-请求");
     std::fs::create_dir(&project).unwrap();
-    let hook = |name: &str, event: &str, fields: Value| {
-        let mut payload = json!({"session_id": "b7c1fd90-6a0f-4c8c-9d33-0a1b2c3d4e5f", "cwd": project,
-            "hook_event_name": event});
-        payload.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        sandbox.hook_with(name, &[("CLAUDE_MEM_PROVIDER", "extract")], payload.to_string());
-    };
-    hook("context", "SessionStart", json!({"source": "startup"}));
-    hook(
-        "new",
-        "UserPromptSubmit",
-        json!({"prompt": format!("{PROMPT} {}", "请求超时的时候".repeat(20))}),
-    );
+    let session = HookSession::new(&sandbox, "b7c1fd90-6a0f-4c8c-9d33-0a1b2c3d4e5f");
+    let session = session.in_folder(&project).with(&[("CLAUDE_MEM_PROVIDER", "extract")]);
+    session.start();
+    session.prompt(&format!("{PROMPT} {}", "请求超时的时候".repeat(20)));
     for number in 0..3 {
-        let file = project.join(format!("services/billing/src/invoices/time_zone_{number}.rs"));
-        let edit = json!({"file_path": file, "old_string": "let day = now;", "new_string": PROMPT});
-        let command = format!(
-            "cargo test --package billing --test invoices_{number} -- {}",
-            "time_zone ".repeat(12)
-        );
-        hook(
-            "save",
-            "PostToolUse",
-            json!({"tool_name": "Edit", "tool_input": edit,
-            "tool_response": {"filePath": file}, "tool_use_id": format!("toolu_01EditOfAFile0000000{number}")}),
-        );
-        hook(
-            "save",
-            "PostToolUse",
-            json!({"tool_name": "Bash", "tool_input": {"command": command},
-            "tool_response": {"stdout": "3 passed", "stderr": ""}, "tool_use_id": format!("toolu_01Bash{number}")}),
-        );
+        let file = format!("services/billing/src/invoices/time_zone_{number}.rs");
+        let id = format!("toolu_01EditOfAFile0000000{number}");
+        session.edit(&id, &file, "let day = now;", PROMPT);
+        let filter = "time_zone ".repeat(12);
+        let command = format!("cargo test --package billing --test invoices_{number} -- {filter}");
+        let response = json!({"stdout": "3 passed", "stderr": ""});
+        let id = format!("toolu_01Bash{number}");
+        session.tool(&id, "Bash", &json!({"command": command}), &response);
     }
-    hook("summary", "Stop", json!({"last_assistant_message": format!("Fixed: {PROMPT}")}));
+    session.stop(&format!("Fixed: {PROMPT}"));
     for title in [PROMPT, "short"] {
         let note = ["remember", PROMPT, "--title", title];
         sandbox.run(&note).ok();
@@ -332,18 +315,9 @@ fn a_provider_that_does_not_answer_is_named_while_it_is_awaited() {
     let sandbox = remembering();
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
-    sandbox.hook(
-        "new",
-        json!({"session_id": "b", "cwd": "/", "hook_event_name": "UserPromptSubmit",
-        "prompt": "another"})
-        .to_string(),
-    );
-    sandbox.hook(
-        "summary",
-        json!({"session_id": "b", "cwd": "/", "hook_event_name": "Stop",
-        "last_assistant_message": "Done."})
-        .to_string(),
-    );
+    let session = HookSession::new(&sandbox, "b").in_folder("/");
+    session.prompt("another");
+    session.stop("Done.");
     let mut command = sandbox.command(&["distill"]);
     command.env("CLAUDE_MEM_PROVIDER", "anthropic").env("ANTHROPIC_BASE_URL", &url);
     command

@@ -8,6 +8,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
+    hook_session::HookSession,
     report::{git, repository},
     sandbox::{Run, Sandbox},
 };
@@ -27,22 +28,17 @@ impl World {
         Self { sandbox, folder }
     }
 
-    fn hook(&self, session: &str, name: &str, event: &str, mut fields: Value) {
-        fields["session_id"] = json!(session);
-        fields["cwd"] = json!(self.folder);
-        fields["hook_event_name"] = json!(event);
-        self.sandbox.hook_with(name, RULES, fields.to_string());
+    fn session(&self, id: &str) -> HookSession<'_> {
+        HookSession::new(&self.sandbox, id).in_folder(&self.folder).with(RULES)
     }
 
     fn prompt(&self, session: &str, text: &str) {
-        self.hook(session, "new", "UserPromptSubmit", json!({"prompt": text}));
+        self.session(session).prompt(text);
     }
 
     fn tool(&self, session: &str, tool: &str, input: &Value, response: &Value) {
         let id = self.sandbox.events().len().to_string();
-        let fields = json!({"tool_name": tool, "tool_use_id": id, "tool_input": input,
-            "tool_response": response});
-        self.hook(session, "save", "PostToolUse", fields);
+        self.session(session).tool(&id, tool, input, response);
     }
 
     /// Writes a file, and records the tool use as Claude Code does.
@@ -67,7 +63,7 @@ impl World {
     }
 
     fn stop(&self, session: &str, message: &str) {
-        self.hook(session, "summary", "Stop", json!({"last_assistant_message": message}));
+        self.session(session).stop(message);
     }
 
     fn commit(&self, message: &str) -> String {

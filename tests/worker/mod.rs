@@ -13,6 +13,7 @@ use claude_mem_tools::model::{Answer, Script, Server};
 use serde_json::{Value, json};
 
 use crate::{
+    hook_session::HookSession,
     model::Session,
     sandbox::{Sandbox, real_client},
     serving::{Lines, Serving, until},
@@ -74,19 +75,10 @@ fn a_session_becomes_memory_without_anybody_asking_for_it() {
     let sandbox = Sandbox::new();
     sandbox.write(".claude-mem/settings.json", SETTINGS);
     let _stopped = Stopped(&sandbox);
-    let cwd = sandbox.home();
-    let send = |hook: &str, event: &str, fields: Value| {
-        let mut sent = json!({"session_id": "s1", "hook_event_name": event, "cwd": cwd});
-        sent.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        sandbox.hook_with(hook, &AUTOSTART, sent.to_string());
-    };
-    send("new", "UserPromptSubmit", json!({"prompt": "Fix the rounding of the cart total"}));
-    let edit = json!({"tool_name": "Edit", "tool_use_id": "t1",
-        "tool_input": {"file_path": cwd.join("cart.rs"), "old_string": "round(a)", "new_string": "a"},
-        "tool_response": {"filePath": cwd.join("cart.rs")}});
-    send("save", "PostToolUse", edit);
-    let last = json!({"last_assistant_message": "The total is now rounded once, at the end."});
-    send("summary", "Stop", last);
+    let session = HookSession::new(&sandbox, "s1").with(&AUTOSTART);
+    session.prompt("Fix the rounding of the cart total");
+    session.edit("t1", "cart.rs", "round(a)", "a");
+    session.stop("The total is now rounded once, at the end.");
     until(|| {
         let shown = sandbox.run(&["context", "--json"]);
         shown.stdout.contains("rounding of the cart total")

@@ -24,7 +24,6 @@ fn a_quick_run_of_the_log_reports_every_figure_and_leaves_nothing_behind() {
             "The same at any size",
             "Verify and read 1 GB",
             "Speed of a scan",
-            "Bytes on disk",
             "Memory of a reader over 10 GB",
         ]
     );
@@ -45,6 +44,6 @@ fn a_group_or_figure_that_does_not_exist_is_named_with_those_that_do() {
     let error = fails(&["poetry"]);
     let expected = "error: there is no `poetry` to measure; there is all, log, ";
     assert!(error.starts_with(expected), "{error}");
-    let expected = "error: `log` has only: append, read, space, memory\n";
+    let expected = "error: `log` has only: append, read, memory\n";
     assert_eq!(fails(&["log", "--only", "rhyme"]), expected);
 }

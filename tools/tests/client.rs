@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use claude_mem_tools::client::{Client, Outcome};
-use claude_mem_tools::model::{Answer, Request, Script, Server, Usage};
+use claude_mem_tools::model::{Answer, Script, Server};
 use serde_json::{Value, json};
 
 const CONTEXT: &str = "Last week the parser was rewritten.";

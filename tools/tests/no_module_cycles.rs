@@ -87,31 +87,6 @@ fn a_planted_cycle_is_found() {
     }
 }
 
-/// One style of modules: `foo/mod.rs`, never `foo.rs` next to `foo/`.
-#[test]
-fn a_module_with_a_folder_is_a_mod_rs() {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let roots = ["log", "projections", "src", "tests", "tools"];
-    let mut folders = roots.map(|root| workspace.join(root)).to_vec();
-    let mut failures = Vec::new();
-    while let Some(folder) = folders.pop() {
-        // Integration tests of a crate are not part of its modules.
-        let is_module = !folder.with_file_name("Cargo.toml").exists();
-        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
-            let path = entry.path();
-            if entry.file_type().unwrap().is_dir() && !path.ends_with("target") {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs")
-                && is_module
-                && folder.with_extension("rs").exists()
-            {
-                failures.push(path);
-            }
-        }
-    }
-    assert!(failures.is_empty(), "files of a module that is not a mod.rs: {failures:?}");
-}
-
 /// The dependencies of each top-level module.
 fn module_graph(root: &Path) -> Graph {
     let text = without_comments_and_tests(&fs::read_to_string(root).unwrap());

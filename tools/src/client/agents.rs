@@ -7,10 +7,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::{
+    client_process::{Client, Outcome},
     install::{
         ClientError, Package, VERSION, claude_code, directory, install_package, search_path,
     },
-    run::{Client, Outcome},
 };
 
 /// One coding agent. All of them can share one home directory.

@@ -6,17 +6,17 @@
 //! the given server, and has a time limit.
 
 mod agents;
+mod client_process;
 pub(crate) mod install;
 mod more_agents;
-mod run;
 mod schemathesis;
 mod turn;
 
 pub use agents::{AGENTS, Agent, Work};
+pub use client_process::{Client, Outcome};
 pub use install::{
     ClientError, VERSION, axe, azurite, esbuild, executable, executable_of, mcp_sdk, playwright,
 };
 pub use more_agents::MORE_AGENTS;
-pub use run::{Client, Outcome};
 pub use schemathesis::schemathesis;
 pub use turn::{AFTER, BEFORE};

@@ -62,7 +62,7 @@ impl Command {
             Self::PackModel(command) => command.run(),
             Self::Dump(command) => command.run(),
             Self::Secrets(command) => command.run(),
-            Self::Size(command) => command.run(),
+            Self::Size(_) => size::Size::run(),
         }
     }
 }

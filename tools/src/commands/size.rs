@@ -13,14 +13,10 @@ const HEADING: &str = "## Line budgets";
 
 /// Show the lines of Rust per room and the budget of each
 ///
-/// Reads the budgets from the table in ARCHITECTURE.md. It is a report: a room over its budget is
+/// Reads the budgets from the table in ARCHITECTURE.md of this folder. It is a report: a room over its budget is
 /// marked, and the exit code stays 0.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Size {
-    /// The repository
-    #[arg(default_value = ".")]
-    repository: PathBuf,
-}
+pub(crate) struct Size;
 
 /// One row of the table: folders that share a budget.
 #[derive(Debug, PartialEq)]
@@ -31,15 +27,14 @@ struct Room {
 }
 
 impl Size {
-    pub(crate) fn run(self) -> Result<ExitCode, Box<dyn Error>> {
-        let page = fs::read_to_string(self.repository.join("ARCHITECTURE.md"))?;
-        let mut rooms = rooms(&page)?;
+    pub(crate) fn run() -> Result<ExitCode, Box<dyn Error>> {
+        let mut rooms = rooms(&fs::read_to_string("ARCHITECTURE.md")?)?;
         let mut files = Vec::new();
-        rust_files(&self.repository, &mut files)?;
+        rust_files(Path::new("."), &mut files)?;
         let mut outside = 0;
         for file in files {
             let lines = fs::read_to_string(&file)?.lines().count();
-            let path = file.strip_prefix(&self.repository)?.to_string_lossy();
+            let path = file.strip_prefix(".")?.to_string_lossy();
             match room_of(&mut rooms, &path) {
                 Some(room) => room.lines += lines,
                 None => outside += lines,

@@ -28,15 +28,15 @@ mod answer;
 mod anthropic;
 mod gate;
 mod gemini;
+mod model_server;
 mod openai;
 mod request;
 mod response;
 mod responses;
 mod script;
-mod server;
 
 pub use answer::{Answer, Block, Usage};
 pub use gate::Gate;
+pub use model_server::Server;
 pub use request::Request;
 pub use script::{Script, ScriptError, When};
-pub use server::Server;

@@ -4,7 +4,6 @@ mod append;
 mod memory;
 mod read;
 mod sample;
-mod space;
 mod sqlite;
 
 use super::{BenchResult, Group};
@@ -16,7 +15,6 @@ pub(super) const LOG: Group = Group {
     figures: &[
         ("append", append::measure_append),
         ("read", read::measure_read),
-        ("space", space::measure_space),
         ("memory", memory::measure_memory),
     ],
 };

@@ -1,7 +1,6 @@
 //! The figures of recall: the time to find the right memory among many.
 
 mod meaning;
-mod rival;
 pub(super) mod sample;
 mod search;
 

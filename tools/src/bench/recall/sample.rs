@@ -19,8 +19,6 @@ const BATCH: u64 = 5000;
 #[derive(Debug, Clone)]
 pub(in crate::bench) struct Question {
     pub(in crate::bench) text: String,
-    /// The words of the query that occur in the memory.
-    pub(super) words: Vec<String>,
     pub(super) answer: i64,
     pub(super) project: String,
 }
@@ -119,5 +117,5 @@ fn question(number: u64, at: u64) -> Question {
     };
     words.dedup();
     let text = format!("what was it about {} and why", words.join(" and the "));
-    Question { text, words, answer: number as i64, project: label(number) }
+    Question { text, answer: number as i64, project: label(number) }
 }

@@ -1,9 +1,6 @@
 //! The time of a search, at the 95th percentile.
 
-use super::{
-    rival::Rival,
-    sample::{Question, fill_sample, questions},
-};
+use super::sample::{Question, fill_sample, questions};
 use crate::bench::{BenchResult, Figure, Row, Scratch, Settings, Verdict, report::show, time};
 use claude_mem_projections::{
     Store,
@@ -62,39 +59,20 @@ impl<'a> Way<'a> {
 const COLUMNS: &[&str] = &["p50", "p95", "longest", "recall@10"];
 
 pub(super) fn measure_search(settings: Settings, scratch: &Scratch) -> BenchResult<Vec<Figure>> {
-    let memories = settings.size(100_000, 1000);
-    let path = scratch.place("recall.db");
-    let store = fill_sample(&path, memories)?;
-    let rival = Rival::open(&path)?;
-    let mut ways = [
-        Way::new("search", |question| search(&store, question, None)),
-        Way::new("search within one project", |question| {
-            search(&store, question, Some(question.project.clone()))
-        }),
-        Way::new("whole query as one phrase", |question| rival.phrase(question)),
-        Way::new("`like` for each word", |question| rival.like(question)),
-    ];
-    ask(&mut ways, memories, settings.size(200, 20))?;
-    let [ours, _, _, like] = &mut ways;
-    let (p95, share) = (ours.at(0.95), ours.at(0.95).as_secs_f64() / like.at(0.95).as_secs_f64());
-    let is_met =
-        p95 < Duration::from_millis(15) && share < 1.0 / 3.0 && ours.recall() >= like.recall();
-    let verdict = Verdict {
-        target: "p95 below 15 ms, below a third of `like`, with at least its recall".into(),
-        reached: format!(
-            "{}, {share:.3} of it, {:.3} against {:.3}",
-            show(p95),
-            ours.recall(),
-            like.recall()
-        ),
-        is_met,
-    };
-    Ok(vec![figure(format!("Search among {memories} memories"), &mut ways, verdict)])
+    measure_among(settings.size(100_000, 1000), Duration::from_millis(15), settings, scratch)
 }
 
 pub(super) fn measure_million(settings: Settings, scratch: &Scratch) -> BenchResult<Vec<Figure>> {
-    let memories = settings.size(1_000_000, 2000);
-    let store = fill_sample(&scratch.place("million.db"), memories)?;
+    measure_among(settings.size(1_000_000, 2000), Duration::from_millis(100), settings, scratch)
+}
+
+fn measure_among(
+    memories: u64,
+    limit: Duration,
+    settings: Settings,
+    scratch: &Scratch,
+) -> BenchResult<Vec<Figure>> {
+    let store = fill_sample(&scratch.place(&format!("{memories}.db")), memories)?;
     let mut ways = [
         Way::new("search", |question| search(&store, question, None)),
         Way::new("search within one project", |question| {
@@ -104,9 +82,9 @@ pub(super) fn measure_million(settings: Settings, scratch: &Scratch) -> BenchRes
     ask(&mut ways, memories, settings.size(200, 20))?;
     let p95 = ways[0].at(0.95);
     let verdict = Verdict {
-        target: "p95 below 100 ms".into(),
+        target: format!("p95 below {} ms", limit.as_millis()),
         reached: show(p95),
-        is_met: p95 < Duration::from_millis(100),
+        is_met: p95 < limit,
     };
     Ok(vec![figure(format!("Search among {memories} memories"), &mut ways, verdict)])
 }

@@ -1,11 +1,19 @@
-//! Resources of a worker: memory when idle and after a long day, processor time when idle.
+//! The figures of the worker: memory when idle and after a long day, processor time when idle.
 
 use std::{fs, thread, time::Duration};
 
 use serde_json::json;
 
-use super::serving::Serving;
-use crate::bench::{BenchResult, Figure, Row, Scratch, Settings, Verdict};
+use claude_mem_tools::worker_process::{WorkerProcess, wait_for};
+
+use super::{BenchResult, Figure, Group, Row, Scratch, Settings, Verdict, binary};
+
+pub(super) const WORKER: Group = Group {
+    name: "worker",
+    about: "The real worker in its own process and home, with programs that connect to it. The \
+            provider is the built-in rules.",
+    figures: &[("memory", measure_worker)],
+};
 
 /// Megabytes.
 const IDLE_MAX: f64 = 20.0;
@@ -15,16 +23,16 @@ const PERCENT_MAX: f64 = 0.2;
 /// Tool uses in a turn.
 const TURN: usize = 9;
 
-pub(super) fn measure_memory(settings: Settings, scratch: &Scratch) -> BenchResult<Vec<Figure>> {
+fn measure_worker(settings: Settings, scratch: &Scratch) -> BenchResult<Vec<Figure>> {
     let events = settings.size(10_000, 50) as usize;
     let watched = Duration::from_secs(settings.size(30, 1));
-    let serving = Serving::start(scratch, "worker-memory", &[])?;
-    serving.wait_until_done()?;
-    let idle = ResourceUse::of(serving.worker.pid())?;
-    let percent = percent(serving.worker.pid(), watched)?;
-    work(&serving, events)?;
-    serving.wait_until_done()?;
-    let busy = ResourceUse::of(serving.worker.pid())?;
+    let worker = WorkerProcess::start(&binary()?, &scratch.place("worker-memory"), &[])?;
+    wait_until_done(&worker)?;
+    let idle = ResourceUse::of(worker.pid())?;
+    let percent = percent(worker.pid(), watched)?;
+    work(&worker, events)?;
+    wait_until_done(&worker)?;
+    let busy = ResourceUse::of(worker.pid())?;
     let verdict = |limit: f64, reached: f64, unit: &str| {
         Some(Verdict {
             target: format!("below {limit} {unit}"),
@@ -109,9 +117,19 @@ fn ran_for(pid: u32) -> BenchResult<Duration> {
     Ok(Duration::from_nanos(nanos))
 }
 
+/// Waits until no event is unindexed or pending.
+fn wait_until_done(worker: &WorkerProcess) -> BenchResult<()> {
+    let mut lines = worker.lines()?;
+    wait_for("a worker without work", || {
+        let health = lines.ask(&json!({"type": "health"})).ok()?;
+        let is_none = |name: &str| health[name]["events"] == 0;
+        (is_none("unfolded") && is_none("unanswered")).then_some(())
+    })
+}
+
 /// Sends this many events of sessions with ten turns each.
-fn work(serving: &Serving, events: usize) -> BenchResult<()> {
-    let mut lines = serving.worker.lines()?;
+fn work(worker: &WorkerProcess, events: usize) -> BenchResult<()> {
+    let mut lines = worker.lines()?;
     for turn in 0..events / (TURN + 1) {
         let session = format!("s{}", turn / 10);
         let mut turn_lines: Vec<String> = (0..TURN)
