@@ -245,15 +245,50 @@ fn the_configuration_of_a_repository_starts_no_program() {
     let (world, _) = worked();
     let mark = world.sandbox.home().join("started");
     let program = format!("touch '{}'; cat", mark.display());
-    fs::write(world.folder.join(".git/info/attributes"), "*.rs filter=a=b diff=c\n").unwrap();
-    for key in ["filter.a=b.clean", "filter.a=b.process", "core.fsmonitor", "diff.c.textconv"] {
+    let git_dir = world.folder.join(".git");
+    fs::write(git_dir.join("info/attributes"), "*.rs filter=a=b diff=c\n").unwrap();
+    for key in [
+        "alias.blame",
+        "core.alternateRefsCommand",
+        "core.askPass",
+        "core.editor",
+        "core.fsmonitor",
+        "core.gitProxy",
+        "core.pager",
+        "core.sshCommand",
+        "credential.helper",
+        "diff.c.command",
+        "diff.c.textconv",
+        "diff.external",
+        "filter.a=b.clean",
+        "filter.a=b.process",
+        "filter.a=b.smudge",
+        "gpg.program",
+        "pager.blame",
+        "uploadpack.packObjectsHook",
+    ] {
         git(&world.folder, &["config", key, &program]);
     }
     git(&world.folder, &["config", "filter.a=b.required", "true"]);
     let file = world.folder.join("cart.rs");
     fs::write(&file, fs::read_to_string(&file).unwrap() + "// changed\n").unwrap();
-    assert_eq!(world.json("cart.rs:1")["text"], "fn total() {");
     assert!(world.json("cart.rs:1")["commit"]["id"].is_string());
+
+    // A partial clone: git would fetch its missing objects with a command that the URL names.
+    let url = format!("ext::sh -c touch% {}", mark.display());
+    for (key, value) in [
+        ("core.repositoryformatversion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("protocol.ext.allow", "always"),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.url", &url),
+    ] {
+        git(&world.folder, &["config", key, value]);
+    }
+    for entry in fs::read_dir(git_dir.join("objects")).unwrap() {
+        fs::remove_dir_all(entry.unwrap().path()).unwrap();
+    }
+    assert!(world.json("cart.rs:1")["git_problem"].is_string());
     assert!(!mark.exists());
 }
 

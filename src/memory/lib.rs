@@ -7,6 +7,7 @@ pub mod context;
 pub mod event_subject;
 pub mod fetches;
 pub mod forget;
+pub mod git;
 pub mod memory_json;
 pub mod modes;
 pub mod projects;

@@ -1,6 +1,6 @@
 //! Queries with known answers, made from the user's own memories.
 
-use std::{collections::HashMap, process::Command};
+use std::{collections::HashMap, ffi::OsStr};
 
 use claude_mem_projections::{
     FetchedAfter, Store,
@@ -9,8 +9,9 @@ use claude_mem_projections::{
 };
 
 use super::set::{Document, EvalQuery, QuerySet};
+use claude_mem_capture::project::ProjectId;
 use claude_mem_core::{app::App, failure::Failure};
-use claude_mem_memory::resolve::current_project;
+use claude_mem_memory::{git::git, resolve::current_project};
 
 /// More queries would only take longer.
 const QUERIES_MAX: usize = 500;
@@ -27,7 +28,7 @@ pub(super) fn sets(store: &Store, app: &App) -> Result<Vec<QuerySet>, Failure> {
     Ok(vec![
         titles(&observations),
         facts(&observations),
-        commits(&sessions(&worked), &git_log()),
+        commits(&sessions(&worked), &git_log(app)),
         prompts(&observations, &fetched),
     ])
 }
@@ -203,9 +204,10 @@ fn commits(sessions: &[Session], log: &str) -> QuerySet {
 }
 
 /// Times and subjects of the commits in this folder; empty without git.
-fn git_log() -> String {
-    let output = Command::new("git").args(["log", "-n", "5000", "--format=%ct%x09%s"]).output();
-    output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
+fn git_log(app: &App) -> String {
+    let folder = std::env::current_dir().unwrap_or_default();
+    let arguments = ["log", "-n", "5000", "--format=%ct%x09%s"].map(OsStr::new);
+    git(&app.environment, &ProjectId::of(&folder), &folder, &arguments).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,14 +1,11 @@
-//! Runs `git blame` for one line.
-//!
-//! Git runs as a process, because this is a command and not a hook. The configuration of a
-//! repository can make git run programs. Those that `blame` would use are disabled: the file system
-//! monitor, text conversion and clean filters. The output is untrusted.
+//! Runs `git blame` for one line. Its output is untrusted.
 
-use std::{
-    borrow::Cow,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{ffi::OsStr, path::Path};
+
+use claude_mem_capture::project::ProjectId;
+use claude_mem_core::environment::Environment;
+
+use crate::git::git;
 
 /// The commit of a line, by `git blame`.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,48 +27,19 @@ pub(super) struct BlamedCommit {
 }
 
 /// Runs `git blame` for a line of a file. The error is for the user, in one line.
-pub(super) fn blame(file: &Path, line: usize) -> Result<BlamedLine, String> {
+pub(super) fn blame(
+    environment: &Environment,
+    project: &ProjectId,
+    file: &Path,
+    line: usize,
+) -> Result<BlamedLine, String> {
     let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else {
         return Err("it is not a file".into());
     };
-    let mut git = git_in(folder);
-    // Passed as variables, because the name of a filter can contain an equals sign.
-    let filters = filters(folder);
-    git.env("GIT_CONFIG_COUNT", filters.len().to_string());
-    for (number, key) in filters.iter().enumerate() {
-        git.env(format!("GIT_CONFIG_KEY_{number}"), key);
-        git.env(format!("GIT_CONFIG_VALUE_{number}"), "");
-    }
-    git.args(["-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "--no-pager", "blame"]);
-    git.args(["--porcelain", "--no-textconv", "-L", &format!("{line},{line}"), "--"]).arg(name);
-    let output = git.output().map_err(|error| format!("git cannot be run: {error}"))?;
-    if !output.status.success() {
-        let message = String::from_utf8_lossy(&output.stderr);
-        return Err(message.lines().next().unwrap_or("git blame failed").to_owned());
-    }
-    parse(&String::from_utf8_lossy(&output.stdout))
-        .ok_or_else(|| "git blame printed nothing readable".into())
-}
-
-fn git_in(folder: &Path) -> Command {
-    let mut git = Command::new("git");
-    git.arg("-C").arg(folder);
-    // Set if a git hook runs this command.
-    for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
-        git.env_remove(variable);
-    }
-    git.env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0").stdin(Stdio::null());
-    git
-}
-
-/// The names of the settings of clean filters, which `blame` would run on a changed file.
-fn filters(folder: &Path) -> Vec<String> {
-    let mut git = git_in(folder);
-    git.args(["config", "--null", "--name-only", "--get-regexp"]);
-    git.arg(r"^filter\..*\.(clean|process|required)$");
-    let names = git.output().map(|output| output.stdout).unwrap_or_default();
-    let names = names.split(|byte| *byte == 0).map(String::from_utf8_lossy);
-    names.filter(|name| !name.is_empty()).map(Cow::into_owned).collect()
+    let range = format!("{line},{line}");
+    let arguments = ["blame", "--porcelain", "--no-textconv", "-L", &range, "--"].map(OsStr::new);
+    let printed = git(environment, project, folder, &[&arguments[..], &[name]].concat())?;
+    parse(&printed).ok_or_else(|| "git blame printed nothing readable".into())
 }
 
 /// Reads the porcelain format: the commit, headers, and the line after a tab.

@@ -164,12 +164,10 @@ impl WhyFile {
     /// Finds the origin of a line.
     pub fn line(&self, app: &App, store: &Store, line: usize) -> Result<WhyLine, Failure> {
         let text = self.text_of(line)?;
-        let (blamed, git_problem) = match &self.project.git_dir {
-            None => (None, Some("not in a git repository".to_owned())),
-            Some(_) => match blame::blame(&self.path, line) {
-                Ok(blamed) => (Some(blamed), None),
-                Err(problem) => (None, Some(problem)),
-            },
+        let blamed = blame::blame(&app.environment, &self.project, &self.path, line);
+        let (blamed, git_problem) = match blamed {
+            Ok(blamed) => (Some(blamed), None),
+            Err(problem) => (None, Some(problem)),
         };
         let turn = self.turn_of_line(app, store, &text, blamed.as_ref())?;
         let commit = blamed.and_then(|blamed| blamed.commit).map(|commit| CommitOfLine {
