@@ -124,6 +124,7 @@ impl ImportResult {
             "is_dry_run": self.is_dry_run,
             "added": report.added,
             "known": report.known,
+            "copies": report.copies,
             "left_out": report.left_out,
             "tool_uses_left_out": report.tool_uses_left_out,
             "refused": report.refused,
@@ -145,7 +146,7 @@ impl ImportResult {
         let verb = if self.is_dry_run { "would be added" } else { "added" };
         let from = self.from.name();
         app.output.line(format_args!(
-            "{} {verb} from {from}, {} existed already",
+            "{} {verb} from {from}, {} in memory before",
             count(report.added_total(), "event"),
             number(report.known)
         ))?;
@@ -155,6 +156,10 @@ impl ImportResult {
         for (verdict, what, count) in added.chain(left_out).chain(refused) {
             let verdict = if verdict.is_empty() { String::new() } else { format!("{verdict}: ") };
             app.output.line(format_args!("  {verdict}{} {what}", number(count)))?;
+        }
+        if report.copies > 0 {
+            let copies = count(report.copies, "event");
+            app.output.line(format_args!("{copies} repeated in forks of sessions, read once"))?;
         }
         if report.tool_uses_left_out_total() > 0 {
             let reasons: Vec<String> = report

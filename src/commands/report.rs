@@ -144,13 +144,16 @@ fn numbers(total: &Totals) -> String {
         0 => String::new(),
         failed => format!(" ({failed} failed)"),
     };
-    let mut parts = vec![
-        count(total.sessions, "session"),
-        count(total.prompts, "prompt"),
-        count(total.tool_uses, "tool use") + &failed,
-        count(total.files_edited, "file") + " edited",
-        count(total.commits, "commit"),
+    let counts = [
+        (total.sessions, "session", ""),
+        (total.prompts, "prompt", ""),
+        (total.tool_uses, "tool use", failed.as_str()),
+        (total.files_edited, "file", " edited"),
+        (total.commits, "commit", ""),
     ];
+    let counts = counts.into_iter().filter(|(number, ..)| *number > 0);
+    let mut parts: Vec<String> =
+        counts.map(|(number, what, more)| count(number, what) + more).collect();
     // The built-in rules use no tokens.
     if total.tokens > 0 {
         let (cost, tokens) = (dollars(micro_dollars(total)), tokens(total.tokens));
@@ -214,7 +217,8 @@ fn commit(commit: &CommitMade) -> String {
         "" => String::new(),
         branch => format!(" ({})", plain(branch)),
     };
-    format!("{} {}{branch}", commit.id, cut(&plain(subject), 140))
+    let line = format!("{} {}{branch}", commit.id, cut(&plain(subject), 140));
+    line.trim_start().to_owned()
 }
 
 /// Inline code, if the text has no backtick itself.

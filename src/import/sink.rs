@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use claude_mem_events::{Envelope, Event, EventLog, Id};
+use claude_mem_events::{Envelope, Event, EventLog, Id, Project};
 use claude_mem_projections::Store;
 use sha2::{Digest, Sha256};
 
@@ -13,9 +13,6 @@ use claude_mem_privacy::Policy;
 /// A batch is one write. Hooks wait for it.
 const BATCH_EVENTS: usize = 512;
 const BATCH_BYTES: usize = 2 << 20;
-
-/// A fork repeats the rows of the session it began from.
-const COPIES: &str = "copied in forks";
 
 /// Number of problems reported individually.
 pub(super) const DAMAGE_MAX: usize = 10;
@@ -41,12 +38,14 @@ pub struct Scope {
 }
 
 impl Scope {
-    fn includes(&self, id: Id, envelope: &Envelope) -> bool {
-        let project = &envelope.project;
-        id.time_us() >= self.since_us
-            && self.project.as_ref().is_none_or(|wanted| {
-                [&project.key, &project.label, &project.root].contains(&wanted)
-            })
+    /// Why an event is left out; `None` if it is imported.
+    fn excludes(&self, id: Id, envelope: &Envelope) -> Option<&'static str> {
+        let Project { key, label, root, .. } = &envelope.project;
+        if id.time_us() < self.since_us {
+            return Some("events before `--since`");
+        }
+        let is_other = |wanted| ![key, label, root].contains(&wanted);
+        self.project.as_ref().is_some_and(is_other).then_some("events of other projects")
     }
 }
 
@@ -55,11 +54,13 @@ impl Scope {
 pub struct Report {
     /// New events by kind.
     pub added: BTreeMap<&'static str, u64>,
-    /// Events that exist already.
+    /// Events in the log before this import.
     pub known: u64,
+    /// Repeated events: a fork repeats the session it began from.
+    pub copies: u64,
     /// Filtered events, by reason.
     pub left_out: BTreeMap<&'static str, u64>,
-    /// Tool uses of transcripts that hooks would not have recorded either, and copies, by reason.
+    /// Tool uses of transcripts that hooks would not have recorded either, by reason.
     pub tool_uses_left_out: BTreeMap<&'static str, u64>,
     /// Rejected events, by reason.
     pub refused: BTreeMap<String, u64>,
@@ -108,7 +109,12 @@ impl<'a> Sink<'a> {
     /// Whether [`add`](Self::add) would add this event.
     pub(super) fn would_add(&self, id: Id, envelope: &Envelope) -> Result<bool, Failure> {
         let is_met = self.met.contains(&id);
-        Ok(self.scope.includes(id, envelope) && !is_met && !self.store.has_event(id)?)
+        Ok(self.is_wanted(id, envelope) && !is_met && !self.store.has_event(id)?)
+    }
+
+    /// Whether the filter lets this event pass.
+    pub(super) fn is_wanted(&self, id: Id, envelope: &Envelope) -> bool {
+        self.scope.excludes(id, envelope).is_none()
     }
 
     /// Adds the event from `make` if it is new and passes the filter; otherwise `make` is not
@@ -120,15 +126,12 @@ impl<'a> Sink<'a> {
         envelope: &Envelope,
         make: impl FnOnce() -> Event,
     ) -> Result<(), Failure> {
-        if !self.scope.includes(id, envelope) {
-            self.leave_out("not asked for");
+        if let Some(reason) = self.scope.excludes(id, envelope) {
+            self.leave_out(reason);
             return Ok(());
         }
         if !self.met.insert(id) {
-            if what == "ToolUsed" {
-                *self.report.tool_uses_left_out.entry(COPIES).or_default() += 1;
-            }
-            self.report.known += 1;
+            self.report.copies += 1;
             return Ok(());
         }
         if self.store.has_event(id)? {
@@ -166,8 +169,11 @@ impl<'a> Sink<'a> {
 
     /// The event is recorded under another id, so the copy adds nothing.
     pub(super) fn recorded_otherwise(&mut self, id: Id) {
-        self.met.insert(id);
-        self.report.known += 1;
+        let count = match self.met.insert(id) {
+            true => &mut self.report.known,
+            false => &mut self.report.copies,
+        };
+        *count += 1;
     }
 
     /// Counts a filtered event.
@@ -177,8 +183,7 @@ impl<'a> Sink<'a> {
 
     /// Counts a tool use that becomes no event.
     pub(super) fn leave_out_tool_use(&mut self, id: Id, envelope: &Envelope, reason: &'static str) {
-        if self.scope.includes(id, envelope) {
-            let reason = if self.met.insert(id) { reason } else { COPIES };
+        if self.is_wanted(id, envelope) && self.met.insert(id) {
             *self.report.tool_uses_left_out.entry(reason).or_default() += 1;
         }
     }

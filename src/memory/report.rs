@@ -117,13 +117,19 @@ pub struct FailedCommand {
 /// A commit that was made in a session.
 #[derive(Debug, Serialize)]
 pub struct CommitMade {
-    /// The hash, as git printed it.
+    /// The hash, as git printed it. Empty after a quiet commit in an imported transcript.
     pub id: String,
     pub branch: String,
     /// Empty if git did not print it.
     pub subject: String,
     pub created_at: String,
     pub at_us: u64,
+}
+
+impl Group {
+    fn is_empty(&self) -> bool {
+        self.total == Totals::default() && self.done.is_empty() && self.open.is_empty()
+    }
 }
 
 /// A group under construction.
@@ -183,10 +189,10 @@ pub fn report(
     }
     add_summaries(&rows, &groups, &mut drafts);
     add_commands(app, &rows, &groups, &mut drafts, &mut whole)?;
-    Ok(Report {
-        total: whole.finish().total,
-        groups: drafts.into_values().map(GroupDraft::finish).collect(),
-    })
+    let groups = drafts.into_values().map(GroupDraft::finish);
+    // Distilling older sessions without a model leaves nothing to report.
+    let groups = groups.filter(|group| !group.is_empty()).collect();
+    Ok(Report { total: whole.finish().total, groups })
 }
 
 /// Adds completed work without duplicates, and the open work at the end of each session.
@@ -244,7 +250,8 @@ fn add_commands(
             session.map(|session| session.first_commit.clone()).unwrap_or_default()
         });
         for commit in commits(&command, body, envelope, head) {
-            if seen.insert((used.place.project, commit.id.clone())) {
+            let id = if commit.id.is_empty() { &commit.subject } else { &commit.id };
+            if id.is_empty() || seen.insert((used.place.project, id.clone())) {
                 draft.group.total.commits += 1;
                 whole.group.total.commits += 1;
                 draft.group.commits.push(commit_made(used.place, commit));

@@ -47,28 +47,79 @@ pub(crate) fn first_error(error: &str) -> String {
     lines.next().unwrap_or_else(|| error.trim().lines().next().unwrap_or_default()).to_owned()
 }
 
-/// The commits of a command, as printed by git, or else the new HEAD if the command is a quiet `git
-/// commit`.
+/// The commits of a command, as printed by git. After a quiet `git commit`, the new HEAD; in an
+/// imported transcript, which has no HEAD, a commit with the subject of the command.
 pub(crate) fn commits(
     command: &str,
     used: &ToolUsed,
     envelope: &Envelope,
     head_before: &str,
 ) -> Vec<Commit> {
-    let words: Vec<&str> = command.split_whitespace().collect();
-    if !words.contains(&"git") {
+    if !command.split_whitespace().any(|word| word == "git") {
         return Vec::new();
     }
     let printed = printed(used);
-    let mut made: Vec<Commit> = printed.lines().filter_map(reported_commit).collect();
-    let is_new = !head_before.is_empty() && head_before != envelope.commit;
-    if made.is_empty() && is_new && words.contains(&"commit") {
-        // The length of hashes that git prints in most repositories.
-        let id: String = envelope.commit.chars().take(7).collect();
-        let branch = envelope.branch.clone();
-        made.extend((!id.is_empty()).then_some(Commit { id, branch, subject: String::new() }));
+    let made: Vec<Commit> = printed.lines().filter_map(reported_commit).collect();
+    let arguments = commit_arguments(command).filter(|_| made.is_empty());
+    let Some(arguments) = arguments else { return made };
+    let subject = subject(arguments).unwrap_or_default().to_owned();
+    let branch = envelope.branch.clone();
+    let head = envelope.commit.as_str();
+    if head.is_empty() {
+        let is_nothing = printed.contains("nothing to commit") || printed.contains(" to commit (");
+        if used.has_failed || is_nothing {
+            return Vec::new();
+        }
+        // `git log --oneline` often follows.
+        let lines = printed.lines().filter_map(|line| line.split_once(' '));
+        let mut ids = lines.filter(|(id, rest)| is_short_hash(id) && *rest == subject);
+        let id = ids.next().map(|(id, _)| id.to_owned()).unwrap_or_default();
+        return vec![Commit { id, branch, subject }];
     }
-    made
+    if head_before.is_empty() || head_before == head {
+        return Vec::new();
+    }
+    // The length of hashes that git prints in most repositories.
+    let id = head.chars().take(7).collect();
+    vec![Commit { id, branch, subject }]
+}
+
+/// What follows `git commit` in a command.
+fn commit_arguments(command: &str) -> Option<&str> {
+    let is_git = |before: &str| {
+        let mut words = before.rsplit([' ', '\t']).filter(|word| !word.is_empty());
+        // `git -C folder commit`
+        let is_option = |word: &str| word.starts_with('-');
+        match (words.next(), words.next(), words.next()) {
+            (Some(git), ..) if git.ends_with("git") => true,
+            (Some(_), Some(option), Some(git)) => is_option(option) && git.ends_with("git"),
+            _ => false,
+        }
+    };
+    command.match_indices("commit").find_map(|(at, word)| {
+        let (before, after) = (&command[..at], &command[at + word.len()..]);
+        let line = before.rsplit(['\n', ';', '&', '|', '(']).next().unwrap_or_default();
+        let is_word = line.ends_with([' ', '\t']) && !after.starts_with(|c: char| c.is_alphanumeric() || c == '-');
+        (is_word && is_git(line)).then_some(after)
+    })
+}
+
+/// The first line of the message after `-m`, or of a here-document.
+fn subject(arguments: &str) -> Option<&str> {
+    let document = arguments.find("<<").and_then(|at| {
+        let is_message = !arguments[..at].contains('\n');
+        is_message.then(|| arguments[at..].split_once('\n')).flatten()
+    });
+    let text = match document {
+        Some((_, text)) => text.trim_start(),
+        None => {
+            let (_, message) = arguments.split_once("m ").or_else(|| arguments.split_once("message="))?;
+            let message = message.trim_start();
+            let quote = message.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+            message[1..].split(quote).next()?
+        }
+    };
+    text.lines().next().map(str::trim).filter(|line| !line.is_empty())
 }
 
 /// Whether a command made this commit, given by its full hash.
@@ -95,15 +146,18 @@ fn printed(used: &ToolUsed) -> String {
 pub fn reported_commit(line: &str) -> Option<Commit> {
     let (head, subject) = line.strip_prefix('[')?.split_once("] ")?;
     let (branch, id) = head.rsplit_once(' ')?;
-    let is_hash = (7..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     let branch = branch.strip_suffix(" (root-commit)").unwrap_or(branch);
     let branch = if branch == "detached HEAD" { "" } else { branch };
     let is_branch = !branch.contains(' ');
-    (is_hash && is_branch).then(|| Commit {
+    (is_short_hash(id) && is_branch).then(|| Commit {
         id: id.to_owned(),
         branch: branch.to_owned(),
         subject: subject.trim().to_owned(),
     })
+}
+
+fn is_short_hash(word: &str) -> bool {
+    (7..=64).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 #[cfg(test)]
@@ -141,10 +195,33 @@ mod tests {
     #[test]
     fn a_quiet_commit_is_recognized_by_the_new_head() {
         let (before, after) = ("a".repeat(40), "b".repeat(40));
-        assert_eq!(made("git commit -qm x", "", &after, &before), [commit("bbbbbbb", "fix", "")]);
+        assert_eq!(
+            made("git commit -qm 'Pin it'", "", &after, &before),
+            [commit("bbbbbbb", "fix", "Pin it")]
+        );
         assert_eq!(made("git commit -qm x || true", "", &before, &before), []);
         assert_eq!(made("git commit -qm x", "", &after, ""), [], "HEAD before it is unknown");
         assert_eq!(made("git checkout -q main", "", &after, &before), []);
+    }
+
+    #[test]
+    fn a_quiet_commit_in_a_transcript_has_the_subject_of_its_command() {
+        let shown = |command: &str, stdout: &str| made(command, stdout, "", "");
+        let quiet = "git add -A && git commit -q -m \"Fix: carts\n\nWhy\" && git log --oneline -1";
+        assert_eq!(shown(quiet, "ok\n1a2b3c4 Fix: carts"), [commit("1a2b3c4", "fix", "Fix: carts")]);
+        assert_eq!(shown(quiet, ""), [commit("", "fix", "Fix: carts")]);
+        let document = "cd shop; git -C . commit -q -F - <<'EOF'\nAdd carts\n\nWhy\nEOF";
+        assert_eq!(shown(document, ""), [commit("", "fix", "Add carts")]);
+        let nested = "git commit -qm \"$(cat <<'EOF'\nAdd carts\nEOF\n)\"";
+        assert_eq!(shown(nested, ""), [commit("", "fix", "Add carts")]);
+        for (command, stdout) in [
+            ("git commit -qm x || true", "nothing to commit, working tree clean"),
+            ("git log --grep commit", "1a2b3c4 x"),
+            ("git commit-tree x", ""),
+            ("echo 'the last commit'; git status", ""),
+        ] {
+            assert_eq!(shown(command, stdout), [], "{command}");
+        }
     }
 
     #[test]

@@ -153,7 +153,17 @@ fn a_fork_adds_only_what_is_new_in_it() {
     let sandbox = Sandbox::new();
     place(&sandbox, "resume.0.jsonl", "a");
     place(&sandbox, "resume.1.jsonl", "b");
-    import(&sandbox, &["--from", "transcripts"]);
+    let would = import(&sandbox, &["--from", "transcripts", "--dry-run"]);
+    let first = import(&sandbox, &["--from", "transcripts"]);
+    let again = import(&sandbox, &["--from", "transcripts"]);
+    let counts = |report: &Value| {
+        (added(report), report["known"].as_u64().unwrap(), report["copies"].as_u64().unwrap())
+    };
+    let (new, _, copies) = counts(&first);
+    assert!(new > 0 && copies > 0, "{first}");
+    assert_eq!(counts(&would), (new, 0, copies));
+    assert_eq!(counts(&first), (new, 0, copies));
+    assert_eq!(counts(&again), (0, new, copies));
     let sql = "select text, (select count(*) from tool_uses) from prompts order by at_us";
     assert_eq!(rows(&sandbox, sql), "first run|2\nsecond run|2\nthird run|2\nfourth run|2\n");
     assert_eq!(rows(&sandbox, "select count(*) from sessions"), "2\n");

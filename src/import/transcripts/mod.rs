@@ -147,7 +147,7 @@ fn take(
     habits: &CaptureRules,
 ) -> Result<(), Failure> {
     let recorded = recorded_before(sink.store, &envelope, session, habits)?;
-    let mut is_begun = recorded.is_known;
+    let mut is_begun = recorded.is_known && !recorded.has_start;
     session.walk(habits, &mut |walked| {
         let found = match walked {
             SessionItem::Found(found) => found,
@@ -164,6 +164,10 @@ fn take(
                 return Ok(());
             }
         };
+        if !is_begun && recorded.has_start && sink.is_wanted(found.id, &envelope) {
+            is_begun = true;
+            sink.report.known += 1;
+        }
         if found.id.time_us() >= recorded.hooks_from_us {
             sink.recorded_otherwise(found.id);
             return Ok(());
@@ -222,6 +226,8 @@ impl PastSession for Recorded {
 struct KnownEvents {
     /// Whether there is any event.
     is_known: bool,
+    /// Whether its start is there. Transcripts do not contain it, so the import adds one.
+    has_start: bool,
     /// The time from which hooks recorded it, or from which another memory imported it.
     hooks_from_us: u64,
 }
@@ -234,7 +240,9 @@ fn recorded_before(
     habits: &CaptureRules,
 ) -> Result<KnownEvents, Failure> {
     let known = store.events_of_session(&envelope.platform, session.id())?;
-    let mut before = KnownEvents { is_known: !known.is_empty(), hooks_from_us: u64::MAX };
+    let has_start = known.iter().any(|(_, kind)| Event::name_of(*kind) == "SessionStarted");
+    let is_known = !known.is_empty();
+    let mut before = KnownEvents { is_known, has_start, hooks_from_us: u64::MAX };
     if known.is_empty() {
         return Ok(before);
     }
