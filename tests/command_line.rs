@@ -105,3 +105,34 @@ fn long_output_is_paged_at_a_terminal_only() {
     let short = at_a_terminal(&sandbox, &format!("PAGER=\"sed 's/^/paged: /'\" {binary} status"));
     assert!(!short.contains("paged"), "{short}");
 }
+
+#[test]
+fn a_name_that_matches_nothing_is_wrong_usage_and_an_empty_list_is_not() {
+    let sandbox = crate::terminal::remembering();
+    for arguments in [
+        "show 999",
+        "show nosession",
+        "edit 999 --title x",
+        "pin 999",
+        "forget 999 --yes",
+        "forget --project nowhere --yes",
+        "forget --undo ffff",
+        "search --project nowhere",
+        "context --project nowhere",
+        "report --project nowhere",
+        "timeline --project nowhere",
+        "timeline 999",
+        "log ffffffff",
+        "hosts rename nowhere x",
+        "why nowhere.rs",
+        "diff 8 9",
+    ] {
+        let words: Vec<&str> = arguments.split(' ').collect();
+        assert_eq!(sandbox.run(&words).code, 2, "{arguments}");
+    }
+    for arguments in ["search zzzxqv", "log --session none", "forget --undo"] {
+        let words: Vec<&str> = arguments.split(' ').collect();
+        let code = i32::from(arguments.starts_with("forget"));
+        assert_eq!(sandbox.run(&words).code, code, "{arguments}");
+    }
+}

@@ -39,8 +39,15 @@ fn a_missing_installation_is_a_problem_with_a_remedy() {
     sandbox.run(&["install"]).ok();
     prompt(&sandbox);
     assert_eq!(wrong(&findings(&sandbox, &[], 0)), [""; 0]);
-    fs::create_dir_all(sandbox.home().join(".claude/projects/-shop")).unwrap();
+    let transcript = include_str!("fixtures/transcripts/tools_basic.0.jsonl");
+    sandbox.write(".claude/projects/-shop/s.jsonl", transcript);
     assert_eq!(wrong(&findings(&sandbox, &[], 0)), ["transcripts: warning"]);
+    sandbox.run(&["import", "--from", "transcripts"]).ok();
+    assert_eq!(wrong(&findings(&sandbox, &[], 0)), [""; 0]);
+    sandbox.write(
+        ".claude/projects/-shop/t.jsonl",
+        &transcript.replace("sessionId\":\"", "sessionId\":\"x"),
+    );
     let settings = sandbox.read(".claude/settings.json");
     let kept = settings.replacen('{', "{\n  \"cleanupPeriodDays\": 3650,", 1);
     sandbox.write(".claude/settings.json", &kept);

@@ -40,7 +40,7 @@ fn three_letters_find_a_memory_and_enter_shows_it() {
     let wide = terminal.read_until("│") + &terminal.read_until("Esc leave");
     assert_eq!(wide.matches("sleeps in the harbour").count(), 2, "{wide}");
     terminal.resize(40, 10);
-    let small = terminal.read_until("^O vie…");
+    let small = terminal.read_until("↑↓ move · Esc leave");
     assert!(small.contains("walrus"), "{small}");
     terminal.keys("\u{1b}");
     let (pieces, code) = terminal.finish();

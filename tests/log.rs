@@ -108,8 +108,8 @@ fn an_event_is_shown_in_full_by_any_of_its_ids() {
     let raw = log(&sandbox, &["toolu_2", "--json"]).ok();
     let raw: Value = serde_json::from_str(&raw).unwrap();
     assert_eq!(raw["event"]["input"], json!({"command": "ls"}));
-    assert!(log(&sandbox, &["toolu_3"]).fails(1).contains("there is no event `toolu_3`"));
-    assert!(log(&sandbox, &["1:99"]).fails(1).contains("there is no event"));
+    assert!(log(&sandbox, &["toolu_3"]).fails(2).contains("there is no event `toolu_3`"));
+    assert!(log(&sandbox, &["1:99"]).fails(2).contains("there is no event"));
 }
 
 #[test]

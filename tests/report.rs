@@ -186,7 +186,7 @@ fn the_markdown_is_ready_for_a_note() {
     let printed = report(&sandbox, &["--project", "shop", "--by", "branch"]);
     assert!(printed.lines().all(|line| line.chars().count() <= 80), "{printed}");
     // The sums are tested above. The ids of summaries depend on which response came first.
-    let is_sum = |line: &str| line.contains(" session, ");
+    let is_sum = |line: &str| line.contains(" session") && line.contains(" prompt");
     let is_rest = |line: &str| line.ends_with(" tokens)");
     let shown: Vec<&str> = printed
         .lines()

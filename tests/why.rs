@@ -296,7 +296,7 @@ fn the_configuration_of_a_repository_starts_no_program() {
 fn unknown_lines_are_reported() {
     let (world, _) = worked();
     let fails = |arguments: &[&str], code: i32| world.why(arguments).fails(code);
-    let unknown = fails(&["nowhere.rs"], 1);
+    let unknown = fails(&["nowhere.rs"], 2);
     assert!(
         unknown.contains("there is no file nowhere.rs, and no edit of it is recorded"),
         "{unknown}"

@@ -129,9 +129,9 @@ fn one(app: &App, name: &str) -> Result<KnownHost, Failure> {
     let mut found = pull::find(&app.paths, name)?;
     match (found.pop(), found.is_empty()) {
         (Some(known), true) => Ok(known),
-        (Some(_), false) => Err(Failure::new(format!("several machines are called `{name}`"))
+        (Some(_), false) => Err(Failure::usage(format!("several machines are called `{name}`"))
             .remedy("pass a prefix of its ID, as listed by `claude-mem hosts`")),
-        (None, _) => Err(Failure::new(format!("there is no other machine `{name}`"))
+        (None, _) => Err(Failure::usage(format!("there is no other machine `{name}`"))
             .remedy("list them with `claude-mem hosts`")),
     }
 }

@@ -95,12 +95,15 @@ pub(super) fn memory_line(
     row: &MemoryRow,
     mark: impl Fn(&str) -> String,
 ) -> String {
-    let cells = [&row.id, &row.time, &row.label].map(|cell| plain(cell));
-    let taken: usize = cells.iter().map(|cell| width(cell) + GAP).sum();
+    let mut cells = [&row.id, &row.time, &row.project, &row.label].map(|cell| plain(cell));
+    if !cells[2].is_empty() {
+        cells[2].push_str(&" ".repeat(GAP));
+    }
+    let taken: usize = cells.iter().map(|cell| width(cell)).sum::<usize>() + 3 * GAP;
     let title = cut(plain(&row.title).trim(), columns.saturating_sub(taken));
-    let [id, time, label] = cells;
-    let (id, time) = (output.paint("1", &id), output.dim(&time));
-    format!("{id}  {time}  {}  {}", output.paint(row.colour, &label), mark(&title))
+    let [id, time, project, label] = cells;
+    let (id, time, project) = (output.paint("1", &id), output.dim(&time), output.dim(&project));
+    format!("{id}  {time}  {project}{}  {}", output.paint(row.colour, &label), mark(&title))
 }
 
 /// The part of a snippet that the shown title does not contain. The text of a prompt is both.

@@ -101,10 +101,9 @@ fn by_rule(found: &Redacted) -> Rules {
 }
 
 fn apply(app: &mut App, is_dry_run: bool) -> Result<Redacted, Failure> {
-    const PERCENT: usize = 100;
-    let progress =
-        Progress::items(if is_dry_run { "looking" } else { "replacing" }, PERCENT).with_lines();
+    let progress = Progress::bytes(if is_dry_run { "searching" } else { "replacing" }, 0);
     redact::redact(app, is_dry_run, |done, total| {
-        progress.show(done * PERCENT as u64 / total.max(1), "%");
+        progress.set_total(total);
+        progress.show(done, "");
     })
 }

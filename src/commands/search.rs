@@ -17,6 +17,7 @@ use super::{
 use claude_mem_core::{app::App, failure::Failure, format::count, time_arg::TimeRange};
 use claude_mem_memory::{
     memory_json::HitJson,
+    resolve,
     search::{ProjectScope, matches, search},
     semantic::Ranking,
     store,
@@ -107,6 +108,7 @@ impl Search {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let store = store::read_folded(app)?;
         let (is_json, is_explained) = (self.json, self.explain);
+        resolve::check_filter(&store, self.filters.project.as_deref())?;
         let scope = match self.filters.here {
             true => ProjectScope::Current,
             false => ProjectScope::Requested,

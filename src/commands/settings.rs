@@ -12,7 +12,7 @@ use claude_mem_core::{
     failure::{Failure, nearest},
     paths::expand_tilde,
     settings::{
-        self, AnySetting, Refused, Source, keep, masked,
+        self, AnySetting, Refused, Source, Unit, keep, masked,
         table::{ALL, DISABLED_PROJECTS, EXCLUDED_PROJECTS, MODE, find},
     },
 };
@@ -81,7 +81,12 @@ impl Settings {
             Action::List => list(app, self.json, self.changed),
             Action::Get { key } => get(app, known(&key)?, self.json),
             Action::Set { key, value } => set(app, known(&key)?, &value),
-            Action::Unset { key } => change(app, known(&key)?, None),
+            Action::Unset { key } => {
+                let setting = known(&key)?;
+                change(app, setting, None)?;
+                confirm_change(app, setting);
+                Ok(())
+            }
             Action::Project { switch: None } => show_project(app, self.json),
             Action::Project { switch: Some(switch) } => switch_project(app, switch),
         }
@@ -122,7 +127,9 @@ fn list(app: &mut App, is_json: bool, is_changed_only: bool) -> Result<(), Failu
             }
             let unit = setting.unit().name().map(|unit| format!(" ({unit})")).unwrap_or_default();
             let (label, description) = (setting.label(), setting.description());
-            let about = format!("{label}{unit}: {description}{}", source_label(source));
+            let accepted = setting.kind().accepted().filter(|_| setting.unit() == Unit::None);
+            let accepted = accepted.map(|values| format!(" Accepts {values}.")).unwrap_or_default();
+            let about = format!("{label}{unit}: {description}{accepted}{}", source_label(source));
             let value = format!("{}={shown}", setting.name());
             if app.output.columns().is_none() {
                 app.output.line(format_args!("{value}  # {about}"))?;
@@ -170,6 +177,7 @@ fn set(app: &mut App, setting: &dyn AnySetting, value: &str) -> Result<(), Failu
             .map_err(|error| Failure::usage(error.to_string()).meaning("nothing was changed"))?;
     }
     change(app, setting, Some(&checked))?;
+    confirm_change(app, setting);
     if setting.name() == EXCLUDED_PROJECTS.name {
         report_missing_folders(app);
     }
@@ -180,6 +188,18 @@ fn set(app: &mut App, setting: &dyn AnySetting, value: &str) -> Result<(), Failu
         ));
     }
     Ok(())
+}
+
+/// Says which value holds now.
+fn confirm_change(app: &mut App, setting: &dyn AnySetting) {
+    let settings = settings::Settings::load(&app.paths, &app.environment);
+    let (value, source) = settings.find(setting);
+    let shown = match masked(setting, &value) {
+        empty if empty.is_empty() => "empty".into(),
+        shown => format!("`{shown}`"),
+    };
+    let source = if source == Source::Default { ", the default" } else { source_label(source) };
+    app.output.say(format_args!("{} is {shown}{source}", setting.name()));
 }
 
 /// A misspelled folder would exclude nothing. It can also be one that does not exist yet.

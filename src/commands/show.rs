@@ -16,7 +16,7 @@ use super::{log, recall, report::session_text};
 use claude_mem_core::{
     app::{App, Output},
     failure::Failure,
-    format::{count, number},
+    format::{self, count, number},
     time_arg::local,
     wrap::cut,
 };
@@ -42,6 +42,9 @@ pub(crate) struct Show {
     /// is enough
     #[arg(value_name = "ID", required = true)]
     ids: Vec<Target>,
+    /// List every file and source event
+    #[arg(long, short)]
+    all: bool,
     /// Print the source events as recorded
     #[arg(long)]
     raw: bool,
@@ -49,6 +52,9 @@ pub(crate) struct Show {
     #[arg(long)]
     json: bool,
 }
+
+/// Without `--all`, a list of files or source events ends after this many.
+const ENTRIES_MAX: usize = 10;
 
 /// What to show.
 #[derive(Debug, Clone)]
@@ -91,7 +97,12 @@ impl Show {
             if at + sessions.len() > 0 {
                 app.output.line("")?;
             }
-            print(app, details, events.as_deref().unwrap_or_default(), &related)?;
+            let entries_max = if self.all { usize::MAX } else { ENTRIES_MAX };
+            let mut text = whole(app, details, &related, entries_max);
+            for event in events.iter().flatten() {
+                let _ = write!(text, "\n{}", log::show::whole(event, &app.output));
+            }
+            app.output.line(text.trim_end())?;
         }
         missing(&memories, &found)
     }
@@ -120,7 +131,7 @@ fn missing(requested: &[MemoryId], found: &[MemoryDetails]) -> Result<(), Failur
     if missing.is_empty() {
         return Ok(());
     }
-    Err(Failure::new(format!("there is no memory {}", missing.join(", ")))
+    Err(Failure::usage(format!("there is no memory {}", missing.join(", ")))
         .meaning("it may have been forgotten")
         .remedy("find others with `claude-mem search`"))
 }
@@ -161,33 +172,26 @@ fn print_json(
     app.output.json(&Raw { details: details.into(), related, events })
 }
 
-fn print(
-    app: &mut App,
-    details: &MemoryDetails,
-    events: &[Recorded],
-    related: &[RelatedMemory],
-) -> Result<(), Failure> {
-    let mut text = whole(app, details, related);
-    for event in events {
-        let _ = write!(text, "\n{}", log::show::whole(event, &app.output));
-    }
-    app.output.line(text.trim_end())
-}
-
 /// A memory with related ones and its provenance.
 pub(super) fn text(app: &App, store: &Store, details: &MemoryDetails) -> String {
     let related = related(app, store, details.name, &details.project).unwrap_or_default();
-    whole(app, details, &related)
+    whole(app, details, &related, usize::MAX)
 }
 
-fn whole(app: &App, details: &MemoryDetails, related: &[RelatedMemory]) -> String {
+fn whole(
+    app: &App,
+    details: &MemoryDetails,
+    related: &[RelatedMemory],
+    entries_max: usize,
+) -> String {
     let output = &app.output;
-    let mut text = brief(details, output);
+    let mut text = heading(details, output);
+    body(&mut text, output, &details.body, entries_max);
     let related = related.iter().map(|other| format!("{}  {}", other.id, other.title));
-    many(&mut text, output, "related", &related.collect::<Vec<_>>());
+    many(&mut text, output, "related", &related.collect::<Vec<_>>(), entries_max);
     // An event that a compaction erased is named by its kind alone.
     let recorded = sources(app, &details.provenance).unwrap_or_default();
-    provenance(&mut text, output, details, &recorded);
+    provenance(&mut text, output, details, &recorded, entries_max);
     usage(&mut text, output, details.usage.unwrap_or_default());
     text
 }
@@ -195,7 +199,7 @@ fn whole(app: &App, details: &MemoryDetails, related: &[RelatedMemory]) -> Strin
 /// A memory without its provenance.
 pub(super) fn brief(details: &MemoryDetails, output: &Output) -> String {
     let mut text = heading(details, output);
-    body(&mut text, output, &details.body);
+    body(&mut text, output, &details.body, ENTRIES_MAX);
     text
 }
 
@@ -241,7 +245,7 @@ fn superseded(details: &MemoryDetails) -> String {
     }
 }
 
-fn body(text: &mut String, output: &Output, body: &MemoryBody) {
+fn body(text: &mut String, output: &Output, body: &MemoryBody, entries_max: usize) {
     match body {
         MemoryBody::Observation(body) => {
             if let Some(title) = &body.title {
@@ -249,10 +253,10 @@ fn body(text: &mut String, output: &Output, body: &MemoryBody) {
             }
             one(text, output, "", body.subtitle.as_deref());
             one(text, output, "", body.narrative.as_deref());
-            many(text, output, "facts", &body.facts);
-            many(text, output, "concepts", &body.concepts);
-            many(text, output, "read", &body.files_read);
-            many(text, output, "modified", &body.files_modified);
+            many(text, output, "facts", &body.facts, usize::MAX);
+            many(text, output, "concepts", &body.concepts, usize::MAX);
+            many(text, output, "read", &body.files_read, entries_max);
+            many(text, output, "modified", &body.files_modified, entries_max);
         }
         MemoryBody::Summary(body) => {
             one(text, output, "request", body.request.as_deref());
@@ -261,8 +265,8 @@ fn body(text: &mut String, output: &Output, body: &MemoryBody) {
             one(text, output, "completed", body.completed.as_deref());
             one(text, output, "next steps", body.next_steps.as_deref());
             one(text, output, "notes", body.notes.as_deref());
-            many(text, output, "read", &body.files_read);
-            many(text, output, "edited", &body.files_edited);
+            many(text, output, "read", &body.files_read, entries_max);
+            many(text, output, "edited", &body.files_edited, entries_max);
         }
         MemoryBody::Prompt { text: prompt } => {
             one(text, output, "", prompt.as_deref().or(Some("(private)")));
@@ -276,13 +280,22 @@ fn one(text: &mut String, output: &Output, name: &str, value: Option<&str>) {
     let _ = writeln!(text, "{name}{value}");
 }
 
-fn many(text: &mut String, output: &Output, name: &str, values: &[String]) {
+fn many(text: &mut String, output: &Output, name: &str, values: &[String], entries_max: usize) {
     if !values.is_empty() {
         let _ = writeln!(text, "{}", output.dim(&format!("{name}:")));
-        for value in values {
+        for value in values.iter().take(entries_max) {
             let _ = writeln!(text, "  - {}", recall::plain(value));
         }
+        if let Some(more) = rest(values.len(), entries_max) {
+            let _ = writeln!(text, "  - {more}");
+        }
     }
+}
+
+/// Says what a list leaves out.
+fn rest(number: usize, entries_max: usize) -> Option<String> {
+    let more = number.checked_sub(entries_max).filter(|more| *more > 0)?;
+    Some(format!("and {} more; list them with `--all`", format::number(more)))
 }
 
 fn usage(text: &mut String, output: &Output, Usage { sessions, fetches }: Usage) {
@@ -293,7 +306,13 @@ fn usage(text: &mut String, output: &Output, Usage { sessions, fetches }: Usage)
     }
 }
 
-fn provenance(text: &mut String, output: &Output, details: &MemoryDetails, recorded: &[Recorded]) {
+fn provenance(
+    text: &mut String,
+    output: &Output,
+    details: &MemoryDetails,
+    recorded: &[Recorded],
+    entries_max: usize,
+) {
     let Provenance { origin, event, seq, host, branch, reply, sources } = &details.provenance;
     let made = match (&reply, origin.as_str()) {
         (Some(reply), _) => format!("{} {}", reply.provider, reply.model),
@@ -327,7 +346,7 @@ fn provenance(text: &mut String, output: &Output, details: &MemoryDetails, recor
     }
     lines.push(format!("event {event} at {}", local_seq(*seq)));
     let places = sources.iter().map(|source| local_seq(source.seq).to_string().len()).max();
-    for SourceEvent { seq, kind, .. } in sources {
+    for SourceEvent { seq, kind, .. } in sources.iter().take(entries_max) {
         let place = local_seq(*seq);
         let found = recorded.iter().find(|recorded| recorded.seq == place);
         let what = found.map(|recorded| subject(&recorded.event)).unwrap_or_default();
@@ -336,6 +355,7 @@ fn provenance(text: &mut String, output: &Output, details: &MemoryDetails, recor
         let line = format!("from {:1$}  {kind}{what}", place.to_string(), places.unwrap_or(0));
         lines.push(output.columns().map_or_else(|| line.clone(), |columns| cut(&line, columns)));
     }
+    lines.extend(rest(sources.len(), entries_max));
     for line in lines {
         let _ = writeln!(text, "{}", output.dim(recall::plain(line.trim_end()).as_str()));
     }

@@ -14,7 +14,7 @@ use super::{
 use claude_mem_core::{app::App, failure::Failure, time_arg::local};
 use claude_mem_memory::{
     memory_json::HitJson,
-    store,
+    resolve, store,
     timeline::{TimelineAnchor, TimelineRequest, TimelineScope, timeline},
 };
 
@@ -55,6 +55,7 @@ const ANCHOR: &str = "▶ ";
 impl Timeline {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let store = store::read_folded(app)?;
+        resolve::check_filter(&store, self.project.as_deref())?;
         let text = self.anchor.join(" ");
         let request = TimelineRequest {
             anchor: match text.is_empty() {
@@ -74,7 +75,7 @@ impl Timeline {
         if let Some(hint) = found.hint {
             let is_id = text.parse::<MemoryId>().is_ok();
             return Err(match is_id {
-                true => Failure::new(hint).remedy("find its ID with `claude-mem search`"),
+                true => Failure::usage(hint).remedy("find its ID with `claude-mem search`"),
                 false => Failure::new(format!("nothing matches `{text}`")).remedy(hint),
             });
         }

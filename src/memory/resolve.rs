@@ -74,6 +74,14 @@ pub fn only_recorded_project(store: &Store, name: &str) -> Result<Option<String>
     }
 }
 
+/// Refuses a filter that names no project: an empty answer would hide the mistake.
+pub fn check_filter(store: &Store, name: Option<&str>) -> Result<(), Failure> {
+    match name {
+        Some(name) if store.project_keys_named(name)?.is_empty() => Err(unknown_project(name)),
+        _ => Ok(()),
+    }
+}
+
 /// The project of an external event: by folder, by name, or by its session. Opens no folder.
 pub fn reported_project(
     store: &Store,

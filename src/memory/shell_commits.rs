@@ -99,10 +99,13 @@ fn commit_arguments(command: &str) -> Option<&str> {
     command.match_indices("commit").find_map(|(at, word)| {
         let (before, after) = (&command[..at], &command[at + word.len()..]);
         let line = before.rsplit(['\n', ';', '&', '|', '(']).next().unwrap_or_default();
-        let is_word = line.ends_with([' ', '\t']) && !after.starts_with(|c: char| c.is_alphanumeric() || c == '-');
+        let is_word = line.ends_with([' ', '\t'])
+            && !after.starts_with(|c: char| c.is_alphanumeric() || c == '-');
         (is_word && is_git(line)).then_some(after)
     })
 }
+
+const MESSAGE_FLAGS: [&str; 6] = [" -m ", " -qm ", " -am ", " -qam ", " -sm ", " --message "];
 
 /// The first line of the message after `-m`, or of a here-document.
 fn subject(arguments: &str) -> Option<&str> {
@@ -110,13 +113,13 @@ fn subject(arguments: &str) -> Option<&str> {
         let is_message = !arguments[..at].contains('\n');
         is_message.then(|| arguments[at..].split_once('\n')).flatten()
     });
-    let text = match document {
-        Some((_, text)) => text.trim_start(),
-        None => {
-            let (_, message) = arguments.split_once("m ").or_else(|| arguments.split_once("message="))?;
-            let message = message.trim_start();
-            let quote = message.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-            message[1..].split(quote).next()?
+    let text = if let Some((_, text)) = document {
+        text.trim_start()
+    } else {
+        let message = MESSAGE_FLAGS.iter().find_map(|flag| arguments.split_once(flag))?.1;
+        match message.chars().next()? {
+            quote @ ('"' | '\'') => message[1..].split(quote).next()?,
+            _ => message.split_whitespace().next()?,
         }
     };
     text.lines().next().map(str::trim).filter(|line| !line.is_empty())
@@ -208,7 +211,10 @@ mod tests {
     fn a_quiet_commit_in_a_transcript_has_the_subject_of_its_command() {
         let shown = |command: &str, stdout: &str| made(command, stdout, "", "");
         let quiet = "git add -A && git commit -q -m \"Fix: carts\n\nWhy\" && git log --oneline -1";
-        assert_eq!(shown(quiet, "ok\n1a2b3c4 Fix: carts"), [commit("1a2b3c4", "fix", "Fix: carts")]);
+        assert_eq!(
+            shown(quiet, "ok\n1a2b3c4 Fix: carts"),
+            [commit("1a2b3c4", "fix", "Fix: carts")]
+        );
         assert_eq!(shown(quiet, ""), [commit("", "fix", "Fix: carts")]);
         let document = "cd shop; git -C . commit -q -F - <<'EOF'\nAdd carts\n\nWhy\nEOF";
         assert_eq!(shown(document, ""), [commit("", "fix", "Add carts")]);

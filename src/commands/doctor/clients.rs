@@ -5,10 +5,12 @@ use std::fs;
 use super::{Finding, mcp_servers};
 use crate::commands::install::{NOT_LOADED, place};
 use claude_mem_capture::{CLAUDE_CODE, CODEX, Client, clients::CLIENTS};
-use claude_mem_core::{app::App, json_edit::Document};
+use claude_mem_core::{app::App, format::count, json_edit::Document};
+use claude_mem_import::{From, importable_sessions};
 use claude_mem_install::{
     Targets, client_status::ClientHooks, codex_trust, registered::Hooks, rival,
 };
+use claude_mem_projections::Store;
 
 pub(super) fn all(app: &App) -> Vec<Finding> {
     let mut findings = claude_code(app);
@@ -74,7 +76,15 @@ fn transcripts(app: &App) -> Option<Finding> {
     if days > DAYS {
         return Some(Finding::fine(CHECK, format!("Claude Code keeps them for {days} days")));
     }
-    let what = format!("Claude Code deletes transcripts after {days} days");
+    let store = Store::open_snapshot(&app.paths.memory()).ok().flatten();
+    let sessions = importable_sessions(app, store.as_ref(), From::Transcripts).unwrap_or(0);
+    if sessions == 0 {
+        let what = format!("Claude Code deletes them after {days} days; all are in memory");
+        return Some(Finding::fine(CHECK, what));
+    }
+    let sessions = count(sessions, "session");
+    let what =
+        format!("Claude Code deletes transcripts after {days} days; {sessions} are not in memory");
     let remedy = "\
         import them with `claude-mem import --from transcripts`, or set `cleanupPeriodDays` in \
         Claude Code's settings.json";

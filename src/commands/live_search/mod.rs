@@ -22,7 +22,7 @@ use screen::{Frame, Screen};
 
 use super::{
     memory_rows::{MemoryRow, memory_line},
-    recall::{ago, colour, label, marked},
+    recall::{ago, colour, label, marked, plain},
     show,
 };
 use claude_mem_core::{
@@ -30,7 +30,7 @@ use claude_mem_core::{
     failure::Failure,
     format::count,
     safe_text::clean,
-    wrap::{width, wrap},
+    wrap::{fit, width, wrap},
 };
 use claude_mem_memory::{
     search::{ProjectScope, SearchResponse, matches, search},
@@ -49,8 +49,11 @@ const PREVIEW_ROWS_MIN: usize = 14;
 /// From this width on, the preview is next to the list, else below it.
 const WIDE_COLUMNS_MIN: usize = 120;
 
-const KEYS: &str = "Enter show · ↑↓ move · ^Y copy · ^O viewer · Esc leave";
-const KEYS_OPEN: &str = "↑↓ scroll · y copy · o viewer · Esc back";
+/// A narrow terminal has the first ones and the last one.
+const KEYS: [&str; 5] = ["Enter show", "↑↓ move", "^Y copy", "^O viewer", "Esc leave"];
+const KEYS_OPEN: [&str; 4] = ["↑↓ scroll", "y copy", "o viewer", "Esc back"];
+/// The width of the column of projects.
+const PROJECT_COLUMNS_MAX: usize = 16;
 
 /// Runs until the user leaves.
 pub(super) fn run(app: &mut App) -> Result<(), Failure> {
@@ -181,7 +184,15 @@ impl<'a> LiveSearch<'a> {
     fn search(&self, is_typing: bool) -> Result<SearchResponse, Failure> {
         let request =
             Search { query: self.query.clone(), is_typing, limit: HITS_MAX, ..Search::default() };
-        search(self.app, self.store, ProjectScope::Requested, &request)
+        let mut found = search(self.app, self.store, ProjectScope::Requested, &request)?;
+        if self.query.trim().is_empty() {
+            // Without words, hits are not grouped by turn. The memories of a turn have one time.
+            let same = |one: &mut Hit, other: &mut Hit| {
+                one.session.is_some() && one.session == other.session && one.at_us == other.at_us
+            };
+            found.results.hits.dedup_by(same);
+        }
+        Ok(found)
     }
 
     fn hit(&self) -> Option<&Hit> {
@@ -279,8 +290,8 @@ impl<'a> LiveSearch<'a> {
     fn frame(&mut self, (columns, rows): (usize, usize)) -> Frame {
         self.rows = rows;
         let output = &self.app.output;
-        let keys = if self.opened.is_some() { KEYS_OPEN } else { KEYS };
-        let last = self.message.clone().unwrap_or_else(|| keys.to_owned());
+        let keys = if self.opened.is_some() { &KEYS_OPEN[..] } else { &KEYS[..] };
+        let last = self.message.clone().unwrap_or_else(|| key_line(keys, columns));
         let last = output.printable(&output.dim(&last));
         if let Some(opened) = &self.opened {
             let text = opened.iter().map(|line| wrap(line, columns)).collect::<Vec<_>>().join("\n");
@@ -302,10 +313,14 @@ impl<'a> LiveSearch<'a> {
         let now = self.app.clock.now();
         let visible = self.hits.iter().enumerate().skip(self.top).take(list_rows);
         let id_columns = self.hits.iter().map(|hit| hit.name.to_string().len()).max().unwrap_or(0);
+        let has_projects = self.hits.windows(2).any(|pair| pair[0].project != pair[1].project);
+        let projects = self.hits.iter().map(|hit| width(&hit.project)).max().unwrap_or(0);
         for (at, hit) in visible {
+            let project = fit(&plain(&hit.project), projects.min(PROJECT_COLUMNS_MAX));
             let row = MemoryRow {
                 id: format!("{:>id_columns$}", hit.name.to_string()),
                 time: format!("{:>3}", ago(hit.at_us, now)),
+                project: if has_projects { project } else { String::new() },
                 label: format!("{:9}", label(hit)),
                 colour: colour(hit),
                 title: hit.marked_title(),
@@ -347,5 +362,25 @@ impl<'a> LiveSearch<'a> {
         let output = &self.app.output;
         let text = self.details().map(|details| show::brief(&details, output));
         wrap(&output.printable(&text.unwrap_or_default()), columns)
+    }
+}
+
+/// As many keys as fit.
+fn key_line(keys: &[&str], columns: usize) -> String {
+    let [first @ .., last] = keys else { return String::new() };
+    let lines = (0..=first.len()).rev().map(|number| [&first[..number], &[last]].concat());
+    let mut fitting = lines.map(|keys| keys.join(" · ")).skip_while(|line| width(line) > columns);
+    fitting.next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_left_out_instead_of_cut() {
+        assert_eq!(key_line(&KEYS, 80), KEYS.join(" · "));
+        assert_eq!(key_line(&KEYS, 40), "Enter show · ↑↓ move · Esc leave");
+        assert_eq!(key_line(&KEYS, 5), "");
     }
 }

@@ -210,7 +210,7 @@ fn show_each(
     for id in ids {
         let found = select::find(segments, selection, id)?;
         if found.is_empty() {
-            return Err(Failure::new(format!("there is no event `{id}`"))
+            return Err(Failure::usage(format!("there is no event `{id}`"))
                 .remedy("find it with `claude-mem log --limit 0`"));
         }
         for recorded in &found {

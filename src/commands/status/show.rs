@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{Hooks, Memory, StatusReport, Worker};
+use super::{Hooks, Memory, StatusReport, Worker, memory::ProviderFailure};
 use claude_mem_core::{
     app::Output,
     format::{bytes, count, number},
+    wrap::cut,
 };
 use claude_mem_distill::{
     prompts::InstructionsSource,
@@ -48,8 +49,8 @@ pub(super) fn page(found: &StatusReport, output: &Output, is_verbose: bool) -> S
     page.line("memory", &memory(&found.memory));
     page.line("vectors", &vectors(found, output));
     page.line("rebuilt", &rebuilt(&found.memory, output));
-    for line in provider(&found.memory, output) {
-        page.line("provider", &line);
+    for (at, line) in provider(&found.memory, output).into_iter().enumerate() {
+        page.line(if at == 0 { "provider" } else { "" }, &line);
     }
     page.line("prompt", prompt(found.prompt));
     if is_verbose || found.worker.status.as_deref() != Some("ok") {
@@ -255,10 +256,12 @@ fn rebuilt(memory: &Memory, output: &Output) -> String {
 /// The last failure, outages with their remedies, and what could be distilled again.
 fn provider(memory: &Memory, output: &Output) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some(trouble) = &memory.trouble {
-        let who = format!("{} {}", trouble.provider, trouble.model);
-        let text = format!("{}: {}, {}", who.trim(), trouble.class, trouble.message);
-        lines.push(format!("{} ({})", output.paint(BAD, &text), local(&trouble.at)));
+    let outages = memory.distilling.iter().flat_map(|distilling| &distilling.outages);
+    let is_outage =
+        |trouble: &&ProviderFailure| outages.clone().all(|out| out.provider != trouble.provider);
+    if let Some(trouble) = memory.trouble.as_ref().filter(is_outage) {
+        let text = failed(&trouble.provider, &trouble.message);
+        lines.push(format!("{}, {}", output.paint(BAD, &text), local(&trouble.at)));
     }
     let Some(distilling) = &memory.distilling else { return lines };
     if distilling.is_fallback() {
@@ -268,13 +271,18 @@ fn provider(memory: &Memory, output: &Output) -> Vec<String> {
         ));
     }
     for out in &distilling.outages {
-        if memory.trouble.as_ref().is_none_or(|trouble| trouble.provider != out.provider) {
-            lines.push(output.paint(WARNING, &out.line()));
-        }
+        let text = failed(&out.provider, &out.message);
+        lines.push(format!("{}, next attempt {}", output.paint(WARNING, &text), out.retry_at));
         lines.push(out.remedy.clone());
     }
     lines.extend(distilling.by_rules.as_ref().map(Redo::line));
     lines
+}
+
+/// A message of a provider can be a whole page.
+fn failed(provider: &str, message: &str) -> String {
+    const CHARS_MAX: usize = 100;
+    format!("{provider} fails: {}", cut(message.lines().next().unwrap_or_default(), CHARS_MAX))
 }
 
 fn worker(worker: &Worker, output: &Output) -> String {

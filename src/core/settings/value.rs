@@ -39,6 +39,20 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The accepted values in words; `None` if any line is.
+    pub fn accepted(&self) -> Option<String> {
+        match self {
+            Self::Flag => Some("`true` or `false`".into()),
+            Self::Count(min, max) => Some(between(*min, *max)),
+            Self::Money => Some("an amount in US dollars such as `2.50`".into()),
+            Self::Choice(choices) => {
+                let names = choices.iter().map(|choice| format!("`{}`", choice.name));
+                Some(format!("one of {}", names.collect::<Vec<_>>().join(", ")))
+            }
+            Self::Text | Self::Secret(_) | Self::List => None,
+        }
+    }
+
     /// The JSON types that are accepted.
     pub(crate) fn accepted_types(&self) -> &'static str {
         match self {
@@ -63,7 +77,7 @@ impl SettingValue for bool {
         spec
     }
     fn parse(_: bool, text: &str) -> Result<Self, String> {
-        flag(text).ok_or("`true` or `false`".into())
+        flag(text).ok_or_else(|| Kind::Flag.accepted().unwrap_or_default())
     }
     fn to_text(&self) -> String {
         self.to_string()
@@ -128,7 +142,7 @@ impl SettingValue for f64 {
         let amount = text.trim_start_matches('$').parse().ok();
         amount
             .filter(|amount: &f64| amount.is_finite() && *amount >= 0.0)
-            .ok_or("an amount in US dollars such as `2.50`".into())
+            .ok_or_else(|| Kind::Money.accepted().unwrap_or_default())
     }
     fn to_text(&self) -> String {
         self.to_string()
@@ -249,10 +263,8 @@ macro_rules! choices {
                 spec
             }
             fn parse(_: Self, text: &str) -> Result<Self, String> {
-                Self::find(text).ok_or_else(|| {
-                    let names = Self::ALL.iter().map(|choice| format!("`{}`", choice.name()));
-                    format!("one of {}", names.collect::<Vec<_>>().join(", "))
-                })
+                let accepted = Kind::Choice(Self::CHOICES).accepted();
+                Self::find(text).ok_or_else(|| accepted.unwrap_or_default())
             }
             fn to_text(&self) -> String {
                 self.name().into()

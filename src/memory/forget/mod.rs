@@ -44,7 +44,7 @@ pub fn find(store: &Store, ids: &[MemoryId]) -> Result<ForgetSelection, Failure>
         }
     }
     if !missing.is_empty() {
-        return Err(Failure::new(format!("there is no memory {}", missing.join(", ")))
+        return Err(Failure::usage(format!("there is no memory {}", missing.join(", ")))
             .meaning("nothing was forgotten")
             .remedy("find its ID with `claude-mem search`"));
     }
@@ -101,7 +101,7 @@ pub fn undo(app: &mut App, store: &mut Store, id: &str) -> Result<u64, Failure> 
     let list = "see all with `claude-mem log --kind Forgotten`";
     let [forgetting] = &found[..] else {
         let many = if found.is_empty() { "no" } else { "more than one" };
-        return Err(Failure::new(format!("there is {many} forget operation `{id}`")).remedy(list));
+        return Err(Failure::usage(format!("there is {many} forget operation `{id}`")).remedy(list));
     };
     if forgetting.is_void {
         return Err(Failure::new("it was already undone").meaning("nothing was changed"));

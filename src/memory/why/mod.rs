@@ -153,8 +153,10 @@ impl WhyFile {
     fn no_edit(&self) -> Failure {
         let file = &self.shown;
         if !self.path.exists() {
-            return Failure::new(format!("there is no file {file}, and no edit of it is recorded"))
-                .remedy("name a file of the current directory, or a whole path");
+            return Failure::usage(format!(
+                "there is no file {file}, and no edit of it is recorded"
+            ))
+            .remedy("name a file of the current directory, or a whole path");
         }
         Failure::new(format!("no edit of {file} is recorded"))
             .meaning("edits by hand and by shell commands are not recorded as edits of a file")
