@@ -14,6 +14,7 @@ mod long_strings;
 mod personal;
 mod secrets;
 mod tags;
+mod text_forms;
 pub mod work;
 
 use std::borrow::Cow;
@@ -21,6 +22,7 @@ use std::borrow::Cow;
 pub use client_text::{Author, Typed, own_words, typed};
 pub use json::redact_json;
 pub use json_strings::{end_of_string, read_string};
+pub use text_forms::{redact_json_or_text, redact_path, redact_reply};
 
 use clip::Clip;
 use secrets::{Found, Name};

@@ -1,6 +1,5 @@
 //! The agent replied.
 
-use crate::{DecodeError, Versioned, codec};
 use serde::{Deserialize, Serialize};
 
 /// The agent replied to a request about some events.
@@ -34,23 +33,20 @@ pub struct AgentReplied {
     pub duration_ms: u64,
 }
 
-impl Versioned for AgentReplied {
-    const KIND: u16 = 6;
-    const VERSION: u16 = 1;
-
-    fn read(version: u16, body: &[u8]) -> Result<Self, DecodeError> {
-        match version {
-            1 => codec::read(body),
-            _ => Err(DecodeError::Version { kind: Self::KIND, version }),
-        }
+define_event! {
+    AgentReplied = 6 { 1 => Self }
+    texts {
+        answers: none, provider: text, model: text, prompt_version: text, generation: none,
+        reply: reply, memory_session_id: text, attempt: none, tokens_in: none,
+        tokens_cached: none, tokens_out: none, cost_micros: none, duration_ms: none,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::define_event::assert_bytes;
 
-    /// These bytes are on users' disks. If this fails, add a version; do not edit the bytes.
     #[test]
     fn v1_bytes_are_fixed() {
         let event = AgentReplied {
@@ -68,13 +64,9 @@ mod tests {
             cost_micros: 70000,
             duration_ms: 251,
         };
-        let mut bytes = Vec::new();
-        codec::write(&event, &mut bytes).unwrap();
-        assert_eq!(
-            bytes.escape_ascii().to_string(),
-            r"\x01\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x06claude\x01m\x01v\x01\x07<skip/>\x02ms\x01\xfb\xe8\x03\xfb\x84\x032\xfcp\x11\x01\x00\xfb\xfb\x00"
+        assert_bytes(
+            &event,
+            r"\x01\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x06claude\x01m\x01v\x01\x07<skip/>\x02ms\x01\xfb\xe8\x03\xfb\x84\x032\xfcp\x11\x01\x00\xfb\xfb\x00",
         );
-        assert_eq!(AgentReplied::read(1, &bytes), Ok(event));
-        assert!(AgentReplied::read(AgentReplied::VERSION + 1, &bytes).is_err());
     }
 }

@@ -49,6 +49,17 @@ pub struct Project {
     pub root: String,
 }
 
+visit_texts!(Envelope {
+    host: text,
+    platform: text,
+    session: text,
+    project: text,
+    branch: text,
+    commit: text,
+});
+
+visit_texts!(Project { key: path, label: text, root: path });
+
 /// The first byte of every payload: the version of the envelope that we write.
 const VERSION: u8 = 2;
 

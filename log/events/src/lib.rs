@@ -8,6 +8,9 @@
 //! followed by the event's own body. The time is part of the record's [`Id`].
 #![warn(missing_docs)]
 
+#[macro_use]
+mod define_event;
+
 mod agent_failed;
 mod agent_replied;
 mod blank;
@@ -34,6 +37,7 @@ mod tool_used;
 pub use agent_failed::{AgentFailed, FailureClass};
 pub use agent_replied::AgentReplied;
 pub use claude_mem_log::{Gap, Id, Seq};
+pub use define_event::{TextForm, Versioned, VisitTexts};
 pub use envelope::{Envelope, Project};
 pub use event_log::{EventItem, EventLog, EventReader, Recorded};
 pub use forgotten::Forgotten;
@@ -54,18 +58,8 @@ pub use tombstone::Tombstone;
 pub use tool_used::ToolUsed;
 
 use claude_mem_log::Error;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize as _, Serializer};
 use std::fmt;
-
-/// An event whose body has versions.
-pub trait Versioned: Sized + Serialize {
-    /// Its number on disk. Never reused.
-    const KIND: u16;
-    /// The version we write. Older versions stay readable.
-    const VERSION: u16;
-    /// Decodes a body of any version so far.
-    fn read(version: u16, body: &[u8]) -> Result<Self, DecodeError>;
-}
 
 /// Why a record cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -198,6 +192,21 @@ macro_rules! events {
                 match kind {
                     $($name::KIND => $name::read(version, body).map(|body| Some(Self::$name(body))),)*
                     _ => Ok(None),
+                }
+            }
+        }
+
+        impl VisitTexts for Event {
+            /// A record of an unknown kind cannot be read, so it has no texts.
+            fn visit_texts(&mut self, visit: &mut dyn FnMut(TextForm, &mut String)) {
+                match self {
+                    $(Self::$name(body) => body.visit_texts(visit),)*
+                    Self::Erased { left, .. } => {
+                        if let Some(left) = left {
+                            left.visit_texts(visit);
+                        }
+                    }
+                    Self::Unknown { .. } => {}
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! A memory written by hand.
 
-use crate::{DecodeError, Versioned, codec};
+use crate::{TextForm, VisitTexts};
 use serde::{Deserialize, Serialize};
 
 /// A memory written by hand.
@@ -38,16 +38,20 @@ pub enum NoteScope {
     Tree(String),
 }
 
-impl Versioned for MemoryAdded {
-    const KIND: u16 = 10;
-    const VERSION: u16 = 2;
-
-    fn read(version: u16, body: &[u8]) -> Result<Self, DecodeError> {
-        match version {
-            1 => codec::read::<V1>(body).map(Self::from),
-            2 => codec::read(body),
-            _ => Err(DecodeError::Version { kind: Self::KIND, version }),
+impl VisitTexts for NoteScope {
+    fn visit_texts(&mut self, visit: &mut dyn FnMut(TextForm, &mut String)) {
+        match self {
+            Self::Tree(folder) => folder.visit_texts(visit),
+            Self::Project | Self::Global => {}
         }
+    }
+}
+
+define_event! {
+    MemoryAdded = 10 { 1 => V1, 2 => Self }
+    texts {
+        title: text, text: text, kind: text, concepts: text, files: text, via: text,
+        metadata: json, scope: text,
     }
 }
 
@@ -72,6 +76,7 @@ impl From<V1> for MemoryAdded {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Versioned as _, define_event::assert_bytes};
 
     fn example() -> MemoryAdded {
         MemoryAdded {
@@ -104,11 +109,7 @@ mod tests {
         ];
         for (scope, end) in scopes {
             let event = MemoryAdded { scope, ..example() };
-            let mut bytes = Vec::new();
-            codec::write(&event, &mut bytes).unwrap();
-            assert_eq!(bytes, [V1_BYTES, end].concat());
-            assert_eq!(MemoryAdded::read(2, &bytes), Ok(event));
-            assert!(MemoryAdded::read(MemoryAdded::VERSION + 1, &bytes).is_err());
+            assert_bytes(&event, &[V1_BYTES, end].concat().escape_ascii().to_string());
         }
     }
 }

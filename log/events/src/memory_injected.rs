@@ -1,6 +1,5 @@
 //! A session was given memories.
 
-use crate::{DecodeError, Versioned, codec};
 use serde::{Deserialize, Serialize};
 
 /// A session received memories. They are named, not repeated.
@@ -39,24 +38,19 @@ pub struct ObservationRef {
     pub number: u32,
 }
 
-impl Versioned for MemoryInjected {
-    const KIND: u16 = 16;
-    const VERSION: u16 = 2;
-
-    fn read(version: u16, body: &[u8]) -> Result<Self, DecodeError> {
-        match version {
-            // Version 2 has more moments.
-            1 | 2 => codec::read(body),
-            _ => Err(DecodeError::Version { kind: Self::KIND, version }),
-        }
+// Version 2 has more moments.
+define_event! {
+    MemoryInjected = 16 { 1 => Self, 2 => Self }
+    texts {
+        moment: none, observations: none, tokens: none,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Versioned as _, define_event::assert_bytes};
 
-    /// These bytes are on users' disks. If this fails, add a version; do not edit the bytes.
     #[test]
     fn v1_bytes_are_fixed() {
         let event = MemoryInjected {
@@ -64,10 +58,9 @@ mod tests {
             observations: vec![ObservationRef { event: *b"0123456789abcdef", number: 2 }],
             tokens: 300,
         };
-        let mut bytes = Vec::new();
-        codec::write(&event, &mut bytes).unwrap();
-        assert_eq!(bytes.escape_ascii().to_string(), r"\x01\x010123456789abcdef\x02\xfb,\x01");
-        assert_eq!(MemoryInjected::read(1, &bytes), Ok(event));
+        assert_bytes(&event, r"\x01\x010123456789abcdef\x02\xfb,\x01");
+        let bytes = b"\x01\x010123456789abcdef\x02\xfb,\x01";
+        assert_eq!(MemoryInjected::read(1, bytes), Ok(event));
     }
 
     #[test]
@@ -75,11 +68,7 @@ mod tests {
         let moments = [InjectionMoment::Fetch, InjectionMoment::File, InjectionMoment::Failure];
         for (moment, number) in moments.into_iter().zip(2_u8..) {
             let event = MemoryInjected { moment, ..MemoryInjected::default() };
-            let mut bytes = Vec::new();
-            codec::write(&event, &mut bytes).unwrap();
-            assert_eq!(bytes, [number, 0, 0]);
-            assert_eq!(MemoryInjected::read(2, &bytes), Ok(event));
-            assert!(MemoryInjected::read(MemoryInjected::VERSION + 1, &bytes).is_err());
+            assert_bytes(&event, &format!(r"\x{number:02x}\x00\x00"));
         }
     }
 }

@@ -1,6 +1,5 @@
 //! A prompt was submitted.
 
-use crate::{DecodeError, Versioned, codec};
 use serde::{Deserialize, Serialize};
 
 /// A prompt was submitted, by the user or by the client itself.
@@ -37,23 +36,19 @@ pub enum Submitter {
     Teammate,
 }
 
-impl Versioned for PromptSubmitted {
-    const KIND: u16 = 2;
-    const VERSION: u16 = 1;
-
-    fn read(version: u16, body: &[u8]) -> Result<Self, DecodeError> {
-        match version {
-            1 => codec::read(body),
-            _ => Err(DecodeError::Version { kind: Self::KIND, version }),
-        }
+define_event! {
+    PromptSubmitted = 2 { 1 => Self }
+    texts {
+        prompt: text, is_private: none, submitter: none, prompt_id: text, cwd: text,
+        extra: json,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Versioned as _, define_event::assert_bytes};
 
-    /// These bytes are on users' disks. If this fails, add a version; do not edit the bytes.
     #[test]
     fn v1_bytes_are_fixed() {
         let event = PromptSubmitted {
@@ -64,11 +59,7 @@ mod tests {
             cwd: "/p".into(),
             extra: "{}".into(),
         };
-        let mut bytes = Vec::new();
-        codec::write(&event, &mut bytes).unwrap();
-        assert_eq!(bytes.escape_ascii().to_string(), r"\x06fix it\x00\x02\x02p1\x02/p\x02{}");
-        assert_eq!(PromptSubmitted::read(1, &bytes), Ok(event));
-        assert!(PromptSubmitted::read(PromptSubmitted::VERSION + 1, &bytes).is_err());
+        assert_bytes(&event, r"\x06fix it\x00\x02\x02p1\x02/p\x02{}");
         let event =
             PromptSubmitted { submitter: Submitter::Teammate, ..PromptSubmitted::default() };
         assert_eq!(PromptSubmitted::read(1, b"\x00\x00\x03\x00\x00\x00"), Ok(event));

@@ -21,6 +21,15 @@ pub struct Tombstone {
     pub hash: Option<[u8; 32]>,
 }
 
+visit_texts!(Tombstone {
+    event: text,
+    bytes: none,
+    files_read: text,
+    files_written: text,
+    reply: json,
+    hash: none,
+});
+
 /// The first byte after the envelope.
 const VERSION: u8 = 1;
 

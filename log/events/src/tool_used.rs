@@ -1,6 +1,5 @@
 //! A tool was used.
 
-use crate::{DecodeError, Versioned, codec};
 use serde::{Deserialize, Serialize};
 
 /// The assistant ran a tool and saw its result.
@@ -34,23 +33,20 @@ pub struct ToolUsed {
     pub extra: String,
 }
 
-impl Versioned for ToolUsed {
-    const KIND: u16 = 3;
-    const VERSION: u16 = 1;
-
-    fn read(version: u16, body: &[u8]) -> Result<Self, DecodeError> {
-        match version {
-            1 => codec::read(body),
-            _ => Err(DecodeError::Version { kind: Self::KIND, version }),
-        }
+define_event! {
+    ToolUsed = 3 { 1 => Self }
+    texts {
+        tool: text, input: json, output: json, error: text, has_failed: none,
+        is_interrupt: none, tool_use_id: text, cwd: text, agent_id: text, agent_type: text,
+        prompt_id: text, duration_ms: none, extra: json,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::define_event::assert_bytes;
 
-    /// These bytes are on users' disks. If this fails, add a version; do not edit the bytes.
     #[test]
     fn v1_bytes_are_fixed() {
         let event = ToolUsed {
@@ -68,13 +64,9 @@ mod tests {
             duration_ms: Some(300),
             extra: "{}".into(),
         };
-        let mut bytes = Vec::new();
-        codec::write(&event, &mut bytes).unwrap();
-        assert_eq!(
-            bytes.escape_ascii().to_string(),
-            r"\x04Read\x02{}\x02ok\x00\x00\x01\x02t1\x02/p\x01a\x01b\x02p1\x01\xfb,\x01\x02{}"
+        assert_bytes(
+            &event,
+            r"\x04Read\x02{}\x02ok\x00\x00\x01\x02t1\x02/p\x01a\x01b\x02p1\x01\xfb,\x01\x02{}",
         );
-        assert_eq!(ToolUsed::read(1, &bytes), Ok(event));
-        assert!(ToolUsed::read(ToolUsed::VERSION + 1, &bytes).is_err());
     }
 }

@@ -20,7 +20,7 @@ use crate::{
     payload::Payload,
     private_turn::PrivateTurn,
     project::{GitHead, ProjectId},
-    redaction::{self, redact_envelope},
+    redaction::{self, redact_texts},
 };
 use claude_mem_core::{
     clock::Clock,
@@ -216,7 +216,7 @@ impl Recorder {
         // A project named by a program has no git directory, so nothing is opened.
         let GitHead { branch, commit } = project.head();
         let mut envelope = Envelope { branch, commit, ..envelope(source.client, session, project) };
-        redact_envelope(&mut envelope, self.policy);
+        redact_texts(&mut envelope, self.policy);
         let turn = PrivateTurn::of(&self.paths.data, &envelope.session);
         Ok(Admitted { envelope, cwd, turn, transcripts_of })
     }
