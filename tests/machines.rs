@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     ops::Range,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -12,7 +13,7 @@ use claude_mem_tools::s3::S3Server;
 use serde_json::{Value, json};
 
 use crate::{
-    folders::files_below,
+    folders::{contains, files_below},
     sandbox::{Run, Sandbox},
 };
 
@@ -115,7 +116,10 @@ impl Machine {
 
     pub(crate) fn pull(&mut self) -> Vec<Value> {
         let place = self.place.clone();
-        let output = self.run(&["pull", "--json", "--from", &place]).ok();
+        let mut arguments = vec!["pull", "--json", "--from", &place];
+        // The buckets of these tests are unencrypted.
+        arguments.extend(place.contains("://").then_some("--trust"));
+        let output = self.run(&arguments).ok();
         output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
@@ -317,6 +321,7 @@ fn a_machine_is_hidden_shown_and_dropped_and_its_forgettings_hold() {
     assert_eq!(machines[1].find("badger").len(), left);
     machines[1].run(&["hosts", "show", "machine-0"]).ok();
     assert!(!machines[1].find("walrus").is_empty());
+    machines[1].run(&["hosts", "confirm", "machine-0"]).ok();
     assert_eq!(machines[1].run(&["hosts", "drop", "machine-0"]).code, 2);
     machines[1].run(&["hosts", "drop", "--yes", "machine-0"]).ok();
     assert!(machines[1].find("walrus").is_empty());
@@ -427,6 +432,11 @@ fn forgotten_events_leave_every_copy_when_their_machine_compacts() {
     machines[1].run(&["forget", "--yes", "--text", "ferret"]).ok();
     machines[1].ship();
     machines[0].pull();
+    // Hidden at once; erased only after the machine is confirmed.
+    machines[0].run(&["compact"]).ok();
+    assert!(machines[0].find("walrus").is_empty() && machines[0].find("ferret").is_empty());
+    assert!(holds(&machines[0].sandbox.data().join("log")));
+    machines[0].run(&["hosts", "confirm", "machine-1"]).ok();
     machines[0].run(&["compact"]).ok();
     assert!(!holds(&machines[0].sandbox.data().join("log")));
     machines[0].ship();
@@ -434,4 +444,39 @@ fn forgotten_events_leave_every_copy_when_their_machine_compacts() {
     assert!(!holds(&copies));
     assert!(!holds(place.path()));
     assert!(!machines[1].find("badger").is_empty());
+}
+
+#[test]
+fn a_remote_that_others_can_write_to_is_pulled_only_if_trusted_once() {
+    let (place, mut machines) = with_directory(2);
+    machines[0].work("walrus");
+    machines[0].ship();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let from = place.path().to_str().unwrap();
+    let error = machines[1].run(&["pull", "--from", from]).fails(1);
+    assert!(error.contains("others may be able to write to it") && error.contains("--trust"));
+    assert!(machines[1].find("walrus").is_empty());
+    machines[1].run(&["pull", "--from", from, "--trust"]).ok();
+    machines[1].run(&["pull", "--from", from]).ok();
+    assert!(!machines[1].find("walrus").is_empty());
+}
+
+#[test]
+fn the_context_names_the_machine_and_has_none_of_its_secrets() {
+    let (_place, mut machines) = with_directory(2);
+    let token = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    machines[0].variables.push(("CLAUDE_MEM_REDACT_SECRETS".into(), "false".into()));
+    let note = format!("deploy with {token}");
+    machines[0].run(&["remember", "--global", &note]).ok();
+    machines[0].ship();
+    machines[1].pull();
+    machines[1].work("badger");
+    let page = machines[1].run(&["context"]).stdout;
+    assert!(page.contains("on machine-0") && page.contains("deploy with"), "{page}");
+    let shown = machines[1].run(&["show", "1000000001", "--json"]).ok();
+    let found = format!("{:?}", machines[1].find("deploy"));
+    let database = fs::read(machines[1].sandbox.data().join("memory.db")).unwrap();
+    for text in [page.as_bytes(), shown.as_bytes(), found.as_bytes(), &database] {
+        assert!(!contains(text, &token), "{}", String::from_utf8_lossy(text));
+    }
 }

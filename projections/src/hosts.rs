@@ -9,8 +9,11 @@ use crate::{
     error::{Error, Result},
     store::{Store, sql_values::number},
 };
-use claude_mem_events::{Event, EventItem, Recorded, Seq};
+use claude_mem_events::{Event, EventItem, Recorded, Seq, TextForm, VisitTexts as _};
 use claude_mem_log::{Log, Options};
+use claude_mem_privacy::{
+    Policy, redact_json_or_text, redact_path, redact_reply, redact_text, work,
+};
 use rusqlite::OptionalExtension;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -44,6 +47,10 @@ pub struct Host {
     /// Whether its log is excluded entirely. The number stays reserved.
     #[serde(default)]
     pub is_dropped: bool,
+    /// Whether the user confirmed that the machine is theirs. What it forgets is hidden in any
+    /// case, and then also erased from our own log.
+    #[serde(default)]
+    pub is_confirmed: bool,
 }
 
 /// The copy of another machine's log.
@@ -106,9 +113,36 @@ pub fn local_seq(seq: Seq) -> Seq {
     Seq::from_raw(seq.raw() & (FIRST_FOREIGN_SEQ as u64 - 1))
 }
 
-/// Adds the number of the host to the place and the generation of an item of its log.
+/// Redacts an event of another machine, which may have recorded with other rules, or none. The copy
+/// of its log stays as it is, because the hash chain covers it. The built-in rules apply, not our
+/// settings: the same logs give the same rows.
+pub fn redact_foreign(recorded: &mut Recorded) {
+    const BYTES_MAX: usize = 256 << 20;
+    let policy =
+        Policy { field_bytes_max: BYTES_MAX, total_bytes_max: BYTES_MAX, ..Policy::default() };
+    let _scope = work::Scope::new(work::EVENT_BYTES_MAX);
+    let mut redact = |form, text: &mut String| {
+        if text.is_empty() {
+            return;
+        }
+        *text = match form {
+            TextForm::Plain => redact_text(text, policy).text,
+            TextForm::Json => redact_json_or_text(text, policy),
+            TextForm::Reply => redact_reply(text, policy),
+            TextForm::Path => redact_path(text, policy),
+        };
+    };
+    recorded.envelope.visit_texts(&mut redact);
+    recorded.event.visit_texts(&mut redact);
+}
+
+/// Redacts an item of another machine's log, and adds the number of the host to its place and
+/// generation.
 pub(crate) fn with_host(met: EventItem, log: u8) -> EventItem {
-    let EventItem::Event(recorded) = met else { return met };
+    let EventItem::Event(mut recorded) = met else { return met };
+    if log > 0 {
+        redact_foreign(&mut recorded);
+    }
     let seq = Seq::from_raw(u64::from(log) << HOST_SHIFT | recorded.seq.raw());
     let mut recorded = Recorded { seq, ..recorded };
     let generation = match &mut recorded.event {
@@ -174,6 +208,16 @@ impl Store {
         let sql = "select name from hosts where log = ?1";
         let name = self.connection.prepare_cached(sql)?.query_row([log], |row| row.get(0));
         Ok(name.optional()?.flatten().or_else(|| Some(format!("machine {log}"))))
+    }
+
+    /// SQL: the numbers of the logs whose forgettings may erase bytes: ours, and those of machines
+    /// that the user confirmed.
+    pub(crate) fn erasing_hosts(&self) -> Result<String> {
+        let mut numbers = String::from("(0");
+        for copy in self.host_logs()?.iter().filter(|copy| copy.host.is_confirmed) {
+            numbers += &format!(", {}", copy.host.number);
+        }
+        Ok(numbers + ")")
     }
 
     /// The copies of logs to fold after our own log.

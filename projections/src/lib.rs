@@ -34,7 +34,9 @@ pub use fold::{
     ALL, Compacted, FoldState, Folded, HistoryRebuild, Projection, RebuildReason, Rows, SILENCE_US,
     imported_tool_use, is_parked_after, names_observation, rebuild,
 };
-pub use hosts::{HOSTS_MAX, Host, HostLog, HostState, host_logs, host_of, local_seq};
+pub use hosts::{
+    HOSTS_MAX, Host, HostLog, HostState, host_logs, host_of, local_seq, redact_foreign,
+};
 pub use maintain::{
     Eraser, Erasure, ForgetPreview, ForgetTargets, Forgetting, MemorySource, Vacuumed,
 };

@@ -89,7 +89,7 @@ fn copy_all(from: &Path, to: &Path) {
 }
 
 fn host(number: u8, name: &str, is_hidden: bool) -> Host {
-    Host { number, name: name.into(), is_hidden, is_dropped: false }
+    Host { number, name: name.into(), is_hidden, is_dropped: false, is_confirmed: false }
 }
 
 fn write_host(copy: &Path, host: &Host) {

@@ -389,7 +389,13 @@ fn a_different_history_of_another_hosts_log_is_detected() {
     let fetch = |from: &Place| {
         let _ = fs::remove_dir_all(&copy);
         copy_all(&from.log_dir(), &copy);
-        let host = Host { number: 1, name: "there".into(), is_hidden: false, is_dropped: false };
+        let host = Host {
+            number: 1,
+            name: "there".into(),
+            is_hidden: false,
+            is_dropped: false,
+            is_confirmed: false,
+        };
         fs::write(copy.join(Host::FILE), serde_json::to_string(&host).unwrap()).unwrap();
     };
     fetch(&other);

@@ -19,9 +19,10 @@ use claude_mem_memory::{
 };
 use claude_mem_sync::pull::{self, KnownHost};
 
-/// List, hide or drop other machines' memories
+/// List, confirm, hide or drop other machines' memories
 ///
-/// Without a command it lists the machines that `claude-mem pull` found. A hidden machine's log
+/// Without a command it lists the machines that `claude-mem pull` found. What another machine
+/// forgets is hidden here; once you confirm that machine, a compaction also erases it from the log. A hidden machine's log
 /// stays here and up to date, but search and context leave out its memories. A dropped machine's
 /// log is deleted here, and not fetched again until you show the machine. The remote and the
 /// machine itself keep it either way.
@@ -36,6 +37,11 @@ pub(crate) struct Hosts {
 
 #[derive(Debug, Subcommand)]
 enum Action {
+    /// Say that a machine is yours: what it forgets is then also erased from the log here
+    Confirm {
+        /// Name of the machine, or a prefix of its ID
+        name: String,
+    },
     /// Keep a machine's log, but leave out its memories
     Hide {
         /// Name of the machine, or a prefix of its ID
@@ -60,6 +66,11 @@ impl Hosts {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         match self.action {
             None => list(app, self.json),
+            Some(Action::Confirm { name }) => {
+                let known = one(app, &name)?;
+                change(app, known, |host| host.is_confirmed = true)?;
+                app.output.line(format_args!("{name} is confirmed"))
+            }
             Some(Action::Hide { name }) => {
                 let known = one(app, &name)?;
                 change(app, known, |host| host.is_hidden = true)?;
@@ -98,13 +109,13 @@ fn list(app: &mut App, is_json: bool) -> Result<(), Failure> {
     ]);
     for KnownHost { id, host } in all {
         let state = folded.iter().find(|state| state.id == id.0);
-        let Host { number, name, is_hidden, is_dropped } = &host;
+        let Host { number, name, is_hidden, is_dropped, is_confirmed } = &host;
         let events = state.map_or(0, |state| state.events);
         let memories = state.map_or(0, |state| state.memories);
         if is_json {
             app.output.json(&json!({
                 "number": number, "name": name, "id": id.to_string(), "is_hidden": is_hidden,
-                "is_dropped": is_dropped, "events": events, "memories": memories,
+                "is_dropped": is_dropped, "is_confirmed": is_confirmed, "events": events, "memories": memories,
                 "last_event_at": state.map(|state| rfc3339(state.at_us)),
             }))?;
             continue;
@@ -112,17 +123,19 @@ fn list(app: &mut App, is_json: bool) -> Result<(), Failure> {
         let line = match (is_dropped, is_hidden) {
             (true, _) => "dropped".into(),
             (_, true) => "hidden".into(),
-            _ => shown(app, state),
+            _ => shown(app, state, *is_confirmed),
         };
         table.row([&number.to_string(), name, &id.to_string()[..8], &line]);
     }
     if is_json { Ok(()) } else { table.print(app) }
 }
 
-fn shown(app: &App, state: Option<&HostState>) -> String {
+fn shown(app: &App, state: Option<&HostState>, is_confirmed: bool) -> String {
     let Some(state) = state else { return "not indexed yet".into() };
     let age = ago(state.at_us, app.clock.now());
-    format!("{}, last event {} ago", count(state.memories as usize, "observation"), age.trim())
+    let memories = count(state.memories as usize, "observation");
+    let confirmed = if is_confirmed { ", confirmed" } else { "" };
+    format!("{memories}, last event {} ago{confirmed}", age.trim())
 }
 
 fn one(app: &App, name: &str) -> Result<KnownHost, Failure> {
@@ -151,7 +164,9 @@ fn drop_log(app: &mut App, name: &str, is_sure: bool) -> Result<(), Failure> {
         confirm(app, &what, &format!("Delete the copy of {name}'s log here?"))?;
     }
     let (store, _) = store::open_whole(app)?;
-    keep_forgettings(app, &store, &known)?;
+    if known.host.is_confirmed {
+        keep_forgettings(app, &store, &known)?;
+    }
     let dir = app.paths.foreign().join(known.id.to_string());
     change(app, known, |host| host.is_dropped = true)?;
     let failed = |error| Failure::new(format!("{} cannot be deleted: {error}", dir.display()));

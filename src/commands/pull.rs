@@ -22,6 +22,10 @@ pub(crate) struct Pull {
     /// Backup location [default: the setting `CLAUDE_MEM_SHIP_TO`]
     #[arg(long, value_name = "URL")]
     from: Option<String>,
+    /// Trust everyone who can write to this location, from now on. Needed once, if it is shared and
+    /// there is no key
+    #[arg(long)]
+    trust: bool,
     /// Print one JSON object per machine
     #[arg(long)]
     json: bool,
@@ -33,6 +37,9 @@ impl Pull {
         let place = ship::place(app, "--from", self.from.as_deref())?;
         let remote =
             Remote::open(&place, Purpose::Read, &app.paths, &app.settings, &app.environment)?;
+        if self.trust {
+            pull::trust(&remote, &app.paths)?;
+        }
         let outcome = ship::runtime()?.block_on(pull::pull(&remote, &app.paths))?;
         let (store, _) = store::open_whole(app)?;
         // They may have forgotten something.

@@ -6,7 +6,7 @@ use claude_mem_events::{EventItem, EventReader, Recorded, Seq};
 use claude_mem_log::{Appender, Log, Options, maintain};
 use claude_mem_projections::{
     Error, FoldState, Folded, Options as StoreOptions, RebuildReason, Store, host_logs, host_of,
-    local_seq,
+    local_seq, redact_foreign,
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
@@ -48,7 +48,12 @@ pub fn open_log_of(app: &App, seq: Seq) -> Result<Log, Failure> {
 pub fn event_at(log: &Log, seq: Seq) -> Result<Option<Recorded>, Failure> {
     let place = local_seq(seq);
     Ok(match EventReader::from(log, place).next()? {
-        Some(EventItem::Event(recorded)) if recorded.seq == place => Some(recorded),
+        Some(EventItem::Event(mut recorded)) if recorded.seq == place => {
+            if host_of(seq) > 0 {
+                redact_foreign(&mut recorded);
+            }
+            Some(recorded)
+        }
         _ => None,
     })
 }

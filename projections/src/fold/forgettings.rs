@@ -15,6 +15,7 @@ use crate::{
         projection::{Projection, Rows},
         projects, revisions,
     },
+    hosts::FIRST_FOREIGN_SEQ,
     store::sql_values::some,
 };
 use claude_mem_events::{Event, Forgotten, Id, Recorded, Versioned as _};
@@ -31,7 +32,7 @@ impl Projection for Forgettings {
     }
 
     fn version(&self) -> u32 {
-        3
+        4
     }
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
@@ -170,7 +171,8 @@ impl Forgetting<'_> {
     }
 
     /// Marks the events that match every condition. Events that control how others are read are
-    /// excluded.
+    /// excluded. Our own forgetting takes precedence over that of another machine, whichever was
+    /// folded first: only ours may erase bytes without a confirmation.
     fn mark(&self, rows: &Rows<'_>, within: &Range<i64>) -> Result<usize> {
         let Forgotten { events, session, since_us, until_us, .. } = self.forgotten;
         let project = self.projects(rows)?;
@@ -198,7 +200,8 @@ impl Forgetting<'_> {
         let sql = format!(
             "update events set forgotten_by = ?1
              where seq >= ?3 and seq < ?4 and {which}
-                 and forgotten_by is null and kind not in (?5, ?6, ?7, ?8, {})
+                 and (forgotten_by is null or ?1 < {FIRST_FOREIGN_SEQ} and forgotten_by >= {FIRST_FOREIGN_SEQ})
+                 and kind not in (?5, ?6, ?7, ?8, {})
                  and (?9 = '' or session in (select id from sessions where session = ?9))
                  and (?10 = '' or project in (select value from json_each(?10)))
                  and (?11 is null or at_us >= ?11) and (?12 is null or at_us < ?12)

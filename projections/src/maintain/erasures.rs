@@ -10,6 +10,7 @@ use crate::{
         Compactions,
         projection::{Projection as _, ReadAhead, Rows},
     },
+    hosts::HOST_SHIFT,
     store::{Store, sql_values::seq},
 };
 use claude_mem_events::{Envelope, Forgotten, Id, LogCompacted, Recorded, Seq};
@@ -70,28 +71,37 @@ pub(super) struct Facts {
     whole: HashSet<i64>,
     /// Addresses of forgotten memories.
     addresses: HashSet<String>,
+    /// SQL: the numbers of the logs whose forgettings count.
+    hosts: String,
     /// A forgetting names files. Tombstones then keep file names, so that a rebuild forgets the
     /// same events.
     pub(super) names_files: bool,
 }
 
 impl Store {
-    /// Prepares erasing in our own log, all of which must be folded.
+    /// Prepares erasing in our own log, all of which must be folded. What a machine forgot that the
+    /// user did not confirm stays in our log, hidden.
     pub fn eraser(&self) -> Result<Eraser> {
-        let facts = Arc::new(self.facts()?);
+        let facts = Arc::new(self.facts(self.erasing_hosts()?)?);
         let kinds = Arc::new(self.options.kinds.clone());
         Ok(Eraser { kinds, erasures: HashMap::new(), facts })
     }
 
-    fn facts(&self) -> Result<Facts> {
-        let sql = "select event from events where forgotten_by is not null and host = 0
-                   order by event";
-        let mut statement = self.connection.prepare(sql)?;
+    fn facts(&self, hosts: String) -> Result<Facts> {
+        let sql = format!(
+            "select event from events where forgotten_by >> {HOST_SHIFT} in {hosts} and host = 0
+             order by event"
+        );
+        let mut statement = self.connection.prepare(&sql)?;
         let ids = statement.query_map((), |row| row.get(0))?;
         let mut facts =
             Facts { forgotten: ids.collect::<rusqlite::Result<_>>()?, ..Facts::default() };
-        let sql = "select seq, what from forgettings where undoes is null and not is_void";
-        let mut statement = self.connection.prepare(sql)?;
+        let sql = format!(
+            "select seq, what from forgettings
+             where undoes is null and not is_void and host in {hosts}"
+        );
+        facts.hosts = hosts;
+        let mut statement = self.connection.prepare(&sql)?;
         let mut found = statement.query(())?;
         while let Some(row) = found.next()? {
             let forgotten = serde_json::from_str(&row.get::<_, String>(1)?).unwrap_or_default();
@@ -145,9 +155,12 @@ impl Store {
             let sql = "select seq from failures where seq >= ?1 and seq < ?2 and bytes > 0";
             self.each_seq(sql, range, |seq| _ = eraser.erasures.insert(seq, Erasure::Failure))?;
         }
-        let sql = "select seq, forgotten_by from events
-                   where seq >= ?1 and seq < ?2 and forgotten_by is not null";
-        let mut statement = self.connection.prepare_cached(sql)?;
+        let sql = format!(
+            "select seq, forgotten_by from events where seq >= ?1 and seq < ?2
+                 and forgotten_by >> {HOST_SHIFT} in {}",
+            eraser.facts.hosts
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
         let mut found = statement.query(range)?;
         while let Some(row) = found.next()? {
             let is_whole = eraser.facts.whole.contains(&row.get(1)?);
@@ -172,16 +185,28 @@ impl Store {
     }
 
     fn replies_with_gone(&self, range: (i64, i64), eraser: &mut Eraser) -> Result<()> {
-        let sql = "select seq, event, verdict = 'erased', observations, summaries,
-                       exists (select 1 from events where events.seq = replies.seq
-                           and forgotten_by is not null)
-                       or exists (select 1 from answers join events on events.seq = answers.source
-                           where answers.reply = replies.seq and events.forgotten_by is not null),
-                       (select json_group_array(number) from observations
-                           where observations.seq = replies.seq),
-                       (select count(*) from summaries where summaries.seq = replies.seq)
-                   from replies where seq >= ?1 and seq < ?2";
-        let mut statement = self.connection.prepare_cached(sql)?;
+        let by = |condition: &str| format!("forgotten_by >> {HOST_SHIFT} {condition}");
+        let (ours, others) = (
+            by(&format!("in {}", eraser.facts.hosts)),
+            by(&format!("not in {}", eraser.facts.hosts)),
+        );
+        let answers = "exists (select 1 from answers join events on events.seq = answers.source
+            where answers.reply = replies.seq and events.";
+        let sql = format!(
+            "select seq, event, verdict = 'erased', observations, summaries,
+                 exists (select 1 from events where events.seq = replies.seq and {ours})
+                 or {answers}{ours}),
+                 (select json_group_array(number) from (
+                     select number from observations where observations.seq = replies.seq
+                     union select number from forgotten_observations
+                     where forgotten_observations.event = replies.event
+                         and forgetting >> {HOST_SHIFT} not in {})),
+                 (select count(*) from summaries where summaries.seq = replies.seq)
+                     or {answers}{others})
+             from replies where seq >= ?1 and seq < ?2",
+            eraser.facts.hosts
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
         let mut found = statement.query(range)?;
         while let Some(row) = found.next()? {
             let (seq, id) = (row.get::<_, i64>(0)?, Id::from_bytes(row.get(1)?));

@@ -85,6 +85,8 @@ pub struct ContextObservation {
     pub is_automated: bool,
     /// Whether its concepts mark it as a pattern: a way of working that applies again.
     pub is_pattern: bool,
+    /// The name of the machine, if it is another one.
+    pub host: String,
 }
 
 /// A note with its author.
@@ -103,7 +105,7 @@ pub struct ContextNote {
 /// SQL: the columns that [`memory`] reads.
 const COLUMNS: &str =
     "id, at_us, session, type, title, subtitle, narrative, facts, concepts, files_read,
-    files_modified, agent_type";
+    files_modified, agent_type, (select name from hosts where log = host)";
 
 /// SQL: the latest rows of one project.
 pub(super) const RANGE: &str = "project = :project and at_us < :until and at_us > :since
@@ -193,7 +195,7 @@ impl Store {
         while let Some(row) = rows.next()?
             && notes.len() < WIDE_MAX as usize
         {
-            let is_elsewhere = !projects.contains(&row.get(12)?);
+            let is_elsewhere = !projects.contains(&row.get(13)?);
             let memory = memory(row)?;
             let is_of_type = wanted.types.is_empty() || wanted.types.contains(&memory.kind);
             if is_elsewhere && is_of_type && is_about(row, wanted.concepts)? {
@@ -407,6 +409,7 @@ fn memory(row: &Row<'_>) -> Result<ContextObservation> {
         is_of_subagent: row.get::<_, Option<String>>(11)?.is_some(),
         is_automated: false,
         is_pattern: json(row, 8)?.contains("\"pattern\""),
+        host: text(row, 12)?,
     })
 }
 

@@ -37,6 +37,8 @@ pub struct ContextSummary {
     pub completed: String,
     /// The remaining work.
     pub next_steps: String,
+    /// The name of the machine, if it is another one.
+    pub host: String,
 }
 
 /// The state of a session.
@@ -177,7 +179,8 @@ impl Store {
         &self,
         ids: impl DoubleEndedIterator<Item = &'a i64>,
     ) -> Result<ContextSession> {
-        let sql = "select id, at_us, request, investigated, learned, completed, next_steps
+        let sql = "select id, at_us, request, investigated, learned, completed, next_steps,
+                 (select name from hosts where log = host)
              from summaries where id = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut turns = Vec::new();
@@ -198,6 +201,7 @@ fn summary(row: &Row<'_>) -> Result<ContextSummary> {
         learned: text(row, 4)?,
         completed: text(row, 5)?,
         next_steps: text(row, 6)?,
+        host: text(row, 7)?,
     })
 }
 

@@ -3,6 +3,7 @@
 use crate::{
     Store,
     error::Result,
+    hosts::ROWS_PER_HOST,
     query::{
         details::{MemoryBody, select},
         marks::Marks,
@@ -43,6 +44,13 @@ pub struct ListRow {
     pub is_superseded: bool,
     /// Whether it is pinned, edited, wrong or superseded.
     pub marks: Marks,
+}
+
+impl ListRow {
+    /// Whether another machine recorded it.
+    pub fn is_of_other_host(&self) -> bool {
+        self.name.id >= ROWS_PER_HOST
+    }
 }
 
 impl Store {

@@ -160,7 +160,8 @@ fn memory(row: &ListRow, zone: &TimeZone, subject: &PromptWords, chars_max: usiz
     }
     let kind = body.type_.as_deref().unwrap_or("note");
     let authors = row.marks.authors(&row.origin);
-    let head = format!("#{} ({}, {kind}{authors}) ", row.name.id, day(row.at_us, zone));
+    let host = if row.is_of_other_host() { ", on another machine" } else { "" };
+    let head = format!("#{} ({}, {kind}{authors}{host}) ", row.name.id, day(row.at_us, zone));
     let room = chars_max.saturating_sub(head.chars().count());
     let text = excerpt(&parts, subject, room);
     let mut files = String::new();

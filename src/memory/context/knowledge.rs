@@ -9,6 +9,7 @@ use super::{
     choice::{Choice, ChosenObservation},
     commands,
     freshness::{FileState, Files},
+    page::reference,
     sheet::{ALL, Entry, Layout, Sheet, heading_units},
     text::{TITLE_CHARS_MAX, clipped, moment, units, without_repeats},
 };
@@ -102,7 +103,7 @@ fn date(at_us: u64, this_year: i16, zone: &TimeZone) -> String {
 /// A title with its files in brackets, unless it names one. Of the types, only `decision` and
 /// `security_alert` are shown.
 fn line(memory: &ContextObservation, state: FileState) -> String {
-    let ContextObservation { id, kind, title, files, .. } = memory;
+    let ContextObservation { kind, title, files, .. } = memory;
     let title = match title.as_str() {
         "" => memory.facts.first().map_or("(untitled)", String::as_str),
         title => title,
@@ -123,7 +124,7 @@ fn line(memory: &ContextObservation, state: FileState) -> String {
         FileState::Same | FileState::Unknown => {}
     }
     let marks = if marks.is_empty() { String::new() } else { format!(" [{}]", marks.join(", ")) };
-    format!("#{id} {kind}{title}{marks}")
+    format!("{} {kind}{title}{marks}", reference(memory))
 }
 
 /// The first files inside the project that fit.

@@ -42,7 +42,9 @@ pub(super) fn write(layout: &Layout<'_>, material: &ContextMaterial, files: &Fil
     let open = turns::open_ends(&material.sessions, &zone);
     sheet.section("Open", OPEN_SHARE, open);
     if let Some(last) = material.sessions.first() {
-        let title = format!("The last session, {}", turns::when(last, &zone, layout.now));
+        let host = last.turns.last().map_or("", |turn| &turn.host);
+        let when = turns::when(last, &zone, layout.now);
+        let title = format!("The last session{}, {when}", on_host(host));
         let mut part = sheet.part(LAST_SESSION_SHARE);
         let lines = turns::lines(last, part.left().saturating_sub(heading_units(&title)));
         sheet.section_in(&title, &mut part, lines);
@@ -98,6 +100,23 @@ fn for_several_projects(sheet: &mut Sheet, notes: &[ContextNote], zone: &TimeZon
     sheet.section("For several projects", WIDE_SHARE, lines);
 }
 
+/// Names the machine that a memory comes from, if it is another one. Whoever can write to a shared
+/// remote without a key can write such memories.
+pub(super) fn on_host(host: &str) -> String {
+    match host {
+        "" => String::new(),
+        host => format!(" on {host}"),
+    }
+}
+
+/// The number of a memory, with its machine if that is another one.
+pub(super) fn reference(memory: &ContextObservation) -> String {
+    match memory.host.as_str() {
+        "" => format!("#{}", memory.id),
+        host => format!("#{} (on {host})", memory.id),
+    }
+}
+
 /// The authors of a note other than the user: `, Claude in session 12ab, edited by Claude`.
 fn authors(note: &ContextNote) -> String {
     let authors = note.marks.authors(&note.origin);
@@ -123,7 +142,10 @@ fn note(memory: &ContextObservation, author: &str, zone: &TimeZone) -> Entry {
     };
     let date = day(memory.at_us, zone);
     let text = clipped(&text, NOTE_CHARS_MAX);
-    Entry::in_full(memory.id, format!("- #{} ({date}{author}) {text}", memory.id))
+    Entry::in_full(
+        memory.id,
+        format!("- #{} ({date}{author}{}) {text}", memory.id, on_host(&memory.host)),
+    )
 }
 
 /// A rule as the user wrote it. A title may be the start of a sentence that is the first fact.
@@ -131,7 +153,7 @@ fn rule(memory: &ContextObservation) -> Entry {
     let title = memory.title.trim_end_matches('…');
     let whole = memory.facts.first().filter(|fact| fact.starts_with(title));
     let text = clipped(whole.unwrap_or(&memory.title), RULE_CHARS_MAX);
-    let line = format!("- #{} {text}", memory.id);
+    let line = format!("- {} {text}", reference(memory));
     if text.ends_with('…') { Entry::of(memory.id, line) } else { Entry::in_full(memory.id, line) }
 }
 
@@ -141,7 +163,7 @@ fn what_works(sheet: &mut Sheet, observations: &[ContextObservation]) {
     let works = (!works.is_empty()).then(|| Entry::plain(format!("- {}", works.join(", "))));
     let instead = commands::to_use_instead(observations).into_iter().map(|memory| {
         let title = clipped(&memory.title, TITLE_CHARS_MAX);
-        Entry::of(memory.id, format!("- #{} {title}", memory.id))
+        Entry::of(memory.id, format!("- {} {title}", reference(memory)))
     });
     sheet.section("Works here", WORKS_SHARE, works.into_iter().chain(instead));
 }

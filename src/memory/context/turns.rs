@@ -7,6 +7,7 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use super::{
     failed_command::FailedCommand,
+    page::on_host,
     sheet::Entry,
     text::{clipped, day, moment, units, without_repeats},
 };
@@ -30,7 +31,8 @@ pub(super) fn open_ends(sessions: &[ContextSession], zone: &TimeZone) -> Vec<Ent
     let open = open.filter(|turn| seen.insert(turn.next_steps.clone()));
     open.map(|turn| {
         let text = clipped(&turn.next_steps, OPEN_CHARS_MAX);
-        Entry::plain(format!("- S{} ({}) {text}", turn.id, day(turn.at_us, zone)))
+        let (day, host) = (day(turn.at_us, zone), on_host(&turn.host));
+        Entry::plain(format!("- S{} ({day}{host}) {text}", turn.id))
     })
     .collect()
 }

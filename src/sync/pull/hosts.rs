@@ -55,7 +55,13 @@ pub(super) fn add(paths: &Paths, id: HostId, name: &str) -> Result<(), Error> {
         let why = format!("the maximum of {HOSTS_MAX} other machines is reached");
         return Err(Error::Place { place: id.to_string(), why });
     };
-    let host = Host { number, name: name.into(), is_hidden: false, is_dropped: false };
+    let host = Host {
+        number,
+        name: name.into(),
+        is_hidden: false,
+        is_dropped: false,
+        is_confirmed: false,
+    };
     save(paths, &KnownHost { id, host })
 }
 

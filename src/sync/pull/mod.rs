@@ -6,6 +6,9 @@
 
 mod copy;
 mod hosts;
+mod trust;
+
+pub use trust::trust;
 
 pub use hosts::{KnownHost, all, find, save};
 
@@ -63,9 +66,10 @@ pub async fn pull(remote: &Remote, paths: &Paths) -> Result<PullOutcome, Error> 
             Some(known) if known.host.is_dropped => continue,
             known => known,
         };
+        trust::check(remote, paths)?;
         let described = remote_head::describe(remote, host).await;
         let name = match (described, &known) {
-            (Ok(Some(described)), _) if !described.name.is_empty() => described.name,
+            (Ok(Some(described)), _) if !described.name.is_empty() => shown_name(&described.name),
             (_, Some(known)) => known.host.name.clone(),
             _ => host.to_string()[..8].to_owned(),
         };
@@ -77,6 +81,14 @@ pub async fn pull(remote: &Remote, paths: &Paths) -> Result<PullOutcome, Error> 
         }
     }
     Ok(outcome)
+}
+
+/// The name of another machine, which anyone who can write to the remote can choose. It is shown in
+/// the context of sessions, so it cannot contain a sentence or markup.
+fn shown_name(name: &str) -> String {
+    const CHARS_MAX: usize = 40;
+    let is_plain = |c: &char| c.is_alphanumeric() || "-_.".contains(*c);
+    name.chars().map(|c| if is_plain(&c) { c } else { '-' }).take(CHARS_MAX).collect()
 }
 
 async fn pull_host(

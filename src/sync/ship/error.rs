@@ -74,6 +74,12 @@ pub enum Error {
         /// Its name.
         object: String,
     },
+    /// The remote is not encrypted, others can write to it, and the user did not say that they
+    /// are trusted.
+    Untrusted {
+        /// The remote.
+        place: String,
+    },
     /// An object was written by a newer version.
     Newer {
         /// Its name.
@@ -181,6 +187,9 @@ impl fmt::Display for Error {
             Self::NotEncrypted { object } => {
                 write!(out, "{object} in the remote is not encrypted, though there is a key here")
             }
+            Self::Untrusted { place } => {
+                write!(out, "{place} is not encrypted, and others may be able to write to it")
+            }
             Self::Newer { object } => {
                 write!(out, "{object} was written by a newer version of claude-mem")
             }
@@ -253,6 +262,15 @@ impl From<Error> for Failure {
                 .remedy(
                     "on the machine that shipped it, import the key and ship again; or move \
                      `ship.key` away to read unencrypted objects",
+                ),
+            E::Untrusted { .. } => failure
+                .meaning(
+                    "nothing was fetched: whoever can write there can add memories that look like \
+                     your own, and hide yours",
+                )
+                .remedy(
+                    "use the same key on every machine (`claude-mem key new`); or, if you trust \
+                     everyone who can write there, say so once with `claude-mem pull --trust`",
                 ),
             E::Newer { .. } => {
                 failure.meaning("nothing was changed").remedy("use a newer version of claude-mem")

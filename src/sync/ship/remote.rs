@@ -2,7 +2,7 @@
 
 use std::{
     mem,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex},
     thread,
     time::Duration,
@@ -24,6 +24,7 @@ use crate::ship::{
 };
 use claude_mem_core::{
     environment::Environment,
+    os,
     paths::{Paths, expand_tilde},
     settings::{Settings, table},
 };
@@ -37,6 +38,8 @@ pub struct Remote {
     key: Option<Key>,
     compress: bool,
     is_plain_allowed: bool,
+    /// Its directory, if it is one.
+    directory: Option<PathBuf>,
 }
 
 /// The result of uploading an object only if it is absent.
@@ -71,8 +74,9 @@ impl Remote {
         let compress = settings.get(&table::SHIP_COMPRESS);
         let (store, prefix) = store(place, purpose, paths, settings, environment)?;
         let is_plain_allowed = key.is_none();
+        let directory = directory_of(place, paths);
         let place = without_password(place);
-        Ok(Self { store, prefix, place, key, compress, is_plain_allowed })
+        Ok(Self { store, prefix, place, key, compress, is_plain_allowed, directory })
     }
 
     /// Also accepts unencrypted objects although there is a key. By default they are rejected,
@@ -95,6 +99,14 @@ impl Remote {
     /// The place without passwords.
     pub fn place(&self) -> &str {
         &self.place
+    }
+
+    /// Whether others may be able to write objects that we accept. A bucket does not say who can.
+    pub fn is_writable_by_others(&self) -> bool {
+        let is_open = |dir: &PathBuf| {
+            [dir.clone(), dir.join("hosts")].iter().any(|dir| os::is_writable_by_others(dir))
+        };
+        self.is_plain_allowed && self.directory.as_ref().is_none_or(is_open)
     }
 
     /// The encryption key, if any.
@@ -312,18 +324,16 @@ fn store(
     environment: &Environment,
 ) -> Result<(Arc<dyn ObjectStore>, ObjectPath), Error> {
     let unusable = |why: String| Error::Place { place: without_password(place), why };
-    let Some((scheme, rest)) = place.split_once("://") else {
-        return directory(Path::new(place), purpose, paths).map_err(unusable);
-    };
+    if let Some(path) = directory_of(place, paths) {
+        return directory(&path, purpose).map_err(unusable);
+    }
+    let (scheme, rest) = place.split_once("://").unwrap_or_default();
     let prefix = || {
         let prefix = rest.split_once('/').map_or("", |(_, prefix)| prefix);
         ObjectPath::parse(prefix.trim_end_matches('/')).map_err(|error| unusable(error.to_string()))
     };
-    if scheme != "file" {
-        prepare_connections();
-    }
+    prepare_connections();
     match scheme {
-        "file" => directory(Path::new(rest), purpose, paths).map_err(unusable),
         "s3" | "s3a" => {
             let bucket = amazon::bucket(place, paths, settings, environment)?;
             Ok((Arc::new(bucket), prefix()?))
@@ -340,15 +350,20 @@ fn store(
     }
 }
 
+/// The directory that a place names: a path, or `file://…`.
+fn directory_of(place: &str, paths: &Paths) -> Option<PathBuf> {
+    let path = match place.split_once("://") {
+        None => place,
+        Some(("file", path)) => path,
+        Some(_) => return None,
+    };
+    let path = expand_tilde(Path::new(path), paths.home.as_deref());
+    Some(std::path::absolute(&path).unwrap_or(path))
+}
+
 /// Opens a directory. It is created only if its parent exists: on an unmounted mount point, it
 /// would fill the disk below.
-fn directory(
-    path: &Path,
-    purpose: Purpose,
-    paths: &Paths,
-) -> Result<(Arc<dyn ObjectStore>, ObjectPath), String> {
-    let path = expand_tilde(path, paths.home.as_deref());
-    let path = std::path::absolute(&path).map_err(|error| error.to_string())?;
+fn directory(path: &Path, purpose: Purpose) -> Result<(Arc<dyn ObjectStore>, ObjectPath), String> {
     if !path.is_dir() {
         let is_parent_there = path.parent().is_some_and(Path::is_dir);
         match purpose {
@@ -359,11 +374,11 @@ fn directory(
                 );
             }
             Purpose::Ship => {
-                claude_mem_core::paths::create_private(&path).map_err(|error| error.to_string())?;
+                claude_mem_core::paths::create_private(path).map_err(|error| error.to_string())?;
             }
         }
     }
-    let store = LocalFileSystem::new_with_prefix(&path).map_err(|error| error.to_string())?;
+    let store = LocalFileSystem::new_with_prefix(path).map_err(|error| error.to_string())?;
     Ok((Arc::new(store.with_fsync(true)), ObjectPath::default()))
 }
 

@@ -145,6 +145,11 @@ pub fn is_open_to_others(found: &Metadata) -> bool {
     found.mode() & 0o077 != 0
 }
 
+/// Whether another user can write to a directory. False if it does not exist.
+pub fn is_writable_by_others(dir: &Path) -> bool {
+    fs::metadata(dir).is_ok_and(|found| found.uid() != user() || found.mode() & 0o022 != 0)
+}
+
 /// Makes a file or directory private to its owner.
 pub fn close_to_others(path: &Path) -> io::Result<()> {
     let mode = fs::metadata(path)?.mode();

@@ -126,6 +126,11 @@ pub fn is_open_to_others(_found: &Metadata) -> bool {
     false
 }
 
+/// Access lists are not read, so a directory that exists may be shared.
+pub fn is_writable_by_others(dir: &Path) -> bool {
+    dir.exists()
+}
+
 /// Permissions are inherited from the user profile.
 #[expect(clippy::unnecessary_wraps, reason = "elsewhere it may fail")]
 pub fn close_to_others(_path: &Path) -> io::Result<()> {
