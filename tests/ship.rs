@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::{
     folders::files_below,
     model::dump,
-    sandbox::{Run, Sandbox},
+    sandbox::{Run, Sandbox, binary},
     serving::{Serving, until},
 };
 
@@ -223,6 +223,76 @@ fn damage_on_either_side_is_reported_and_repaired_from_the_other() {
     assert_eq!(printed["remote"]["repaired_here"].as_array().unwrap().len(), 1, "{printed}");
     assert_eq!(fs::read(&log).unwrap(), right);
     sandbox.run(&["verify", "--remote"]).ok();
+}
+
+/// Flips a bit in the text of an event.
+fn damage(sandbox: &Sandbox, text: &[u8]) {
+    let log = sandbox.data().join("log/active.log");
+    let mut bytes = fs::read(&log).unwrap();
+    let at = bytes.windows(text.len()).position(|window| window == text).unwrap();
+    bytes[at] ^= 1;
+    fs::write(&log, &bytes).unwrap();
+}
+
+#[test]
+fn damage_is_reported_by_every_command_that_copies_it() {
+    let sandbox = remembered();
+    damage(&sandbox, b"turn 2");
+    let run = ship(&sandbox);
+    assert!(run.stdout.contains("of log shipped"), "{run:?}");
+    let error = run.fails(1);
+    assert!(error.contains("in 1 place"), "{error}");
+    assert!(error.contains("segment 0000000000000001 at byte"), "{error}");
+    let (machine, run) = restore(&sandbox);
+    assert!(run.stdout.contains("indexed"), "{run:?}");
+    let error = run.fails(1);
+    assert!(error.contains("in 1 place"), "{error}");
+    assert!(dump(&machine.data()).contains("turn 3"));
+    let error = sandbox.run(&["compact"]).fails(1);
+    assert!(error.contains("in 1 place"), "{error}");
+}
+
+#[test]
+fn damage_of_a_shipped_event_is_no_other_history_and_is_repaired_from_the_remote() {
+    let sandbox = remembered();
+    let place = remote(&sandbox);
+    sandbox.run(&["ship", "--to", &place, "--save"]).ok();
+    let before = sandbox.events();
+    damage(&sandbox, b"turn 2");
+    let error = sandbox.run(&["ship"]).fails(1);
+    assert!(error.contains("the log is damaged in 1 place"), "{error}");
+    assert!(error.contains("claude-mem verify --remote --repair"), "{error}");
+    let doctor = sandbox.run(&["doctor"]).stdout;
+    assert!(doctor.contains("another history of this log"), "{doctor}");
+    sandbox.run(&["verify", "--remote", "--repair"]).ok();
+    sandbox.run(&["ship"]).ok();
+    assert_eq!(sandbox.events(), before);
+}
+
+#[test]
+fn a_place_that_is_not_saved_is_not_behind() {
+    let sandbox = remembered();
+    let shipped = ship(&sandbox).ok();
+    assert_eq!(shipped.matches(" of log").count(), 1, "{shipped}");
+    work(&sandbox, "second", 1);
+    let status = sandbox.run(&["status"]).ok();
+    assert!(status.contains("shipped once") && !status.contains("behind"), "{status}");
+}
+
+#[test]
+fn too_few_file_descriptors_are_an_error() {
+    let sandbox = remembered();
+    for descriptors in 4..16 {
+        let script = format!("ulimit -n {descriptors}; exec \"$0\" ship --to \"$HOME/remote\"");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).arg(binary()).env_clear().env("HOME", sandbox.home());
+        shell.env("CLAUDE_MEM_WORKER_AUTOSTART", "false");
+        let output = shell.output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!error.contains("panicked"), "{descriptors}: {error}");
+        assert!(output.status.success() || error.starts_with("error: "), "{descriptors}: {error}");
+    }
+    ship(&sandbox).ok();
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use super::verify;
 use claude_mem_core::{app::App, failure::Failure, format, progress::Progress, time_arg::When};
 use claude_mem_maintenance::compact::{self, Options, Outcome};
 
@@ -20,7 +21,7 @@ pub(crate) struct Compact {
     #[arg(long)]
     dry_run: bool,
     /// Also drop inputs and outputs of distilled tool uses before this time, such as `90d`; a
-    /// digest is kept, and `replay` cannot distill them again
+    /// digest is kept, and `replay` cannot distill them again. Those below 256 bytes are kept
     #[arg(long, value_name = "WHEN")]
     raw_older_than: Option<When>,
     /// Keep responses that a later `replay` superseded, so that you can go back to them without new
@@ -53,9 +54,16 @@ impl Compact {
         if self.json {
             app.output.json(&report(&outcome, self.dry_run))?;
         } else {
-            print_report(app, &outcome, self.dry_run)?;
+            print_report(app, &outcome, &options)?;
         }
-        check(&outcome)
+        check(&outcome)?;
+        match verify::list_damage(app, &app.paths.log())? {
+            None => Ok(()),
+            Some(damage) => Err(damage.meaning(match outcome.left.as_slice() {
+                [] => "the rest was compacted".into(),
+                left => format!("the rest was compacted; not the damaged segments {left:x?}"),
+            })),
+        }
     }
 }
 
@@ -76,7 +84,12 @@ fn report(outcome: &Outcome, is_dry_run: bool) -> serde_json::Value {
     })
 }
 
-fn print_report(app: &mut App, outcome: &Outcome, is_dry_run: bool) -> Result<(), Failure> {
+fn print_report(app: &mut App, outcome: &Outcome, options: &Options) -> Result<(), Failure> {
+    let is_dry_run = options.is_dry_run;
+    let small = match options.raw_before_us {
+        Some(_) => "; inputs and outputs below 256 bytes are kept",
+        None => "",
+    };
     let Outcome { log_bytes, files, erased, dropped_bytes, memory, purged_bytes, .. } = outcome;
     let would = if is_dry_run { "would be " } else { "" };
     let (before, after) = (format::bytes(log_bytes.0), format::bytes(log_bytes.1));
@@ -86,8 +99,11 @@ fn print_report(app: &mut App, outcome: &Outcome, is_dry_run: bool) -> Result<()
         format::count(files.1 as u64, "file")
     ))?;
     let erased = format::count(*erased, "event");
-    app.output
-        .line(format_args!("removed   text of {erased}, {} torn", format::bytes(*dropped_bytes)))?;
+    let torn = match dropped_bytes {
+        0 => String::new(),
+        bytes => format!(", {} of torn writes", format::bytes(*bytes)),
+    };
+    app.output.line(format_args!("removed   text of {erased}{torn}{small}"))?;
     if !is_dry_run {
         let (before, after) =
             (format::bytes(memory.bytes_before), format::bytes(memory.bytes_after));

@@ -6,7 +6,7 @@ use clap::Args;
 use claude_mem_log::Id;
 use serde_json::json;
 
-use super::ship;
+use super::{ship, verify};
 use claude_mem_core::{
     app::App,
     failure::Failure,
@@ -90,7 +90,17 @@ impl Restore {
                     .remedy("fix the cause, then build it with `claude-mem replay`")
             })?),
         };
-        self.print_result(app, &paths, &restored, events)
+        let damage = verify::list_damage(app, &paths.log())?;
+        self.print_result(app, &paths, &restored, events)?;
+        if !restored.lost.is_empty() {
+            let pieces = count(restored.lost.len(), "piece");
+            return Err(Failure::new(format!("{pieces} could not be restored"))
+                .meaning("everything else is restored; readers skip the missing parts")
+                .remedy("see what is lost with `claude-mem verify`"));
+        }
+        damage.map_or(Ok(()), |damage| {
+            Err(damage.meaning("it was shipped so; everything else is restored"))
+        })
     }
 
     fn until(&self, app: &App) -> Result<Option<RestoreEnd>, Failure> {
@@ -130,7 +140,7 @@ impl Restore {
                 .map(|events| format!("; {} indexed", count(events as usize, "event")))
                 .unwrap_or_default();
             app.output.line(format_args!(
-                "{}: {} of log from entry {}, every byte checked{folded}",
+                "{}: {} of log from entry {}, every byte as it was shipped{folded}",
                 paths.data.display(),
                 bytes(restored.bytes),
                 ship::entry(head)
@@ -139,14 +149,7 @@ impl Restore {
                 app.output.line(format_args!("lost: {lost}"))?;
             }
         }
-        match restored.lost.len() {
-            0 => Ok(()),
-            places => {
-                Err(Failure::new(format!("{} could not be restored", count(places, "piece")))
-                    .meaning("everything else is restored; readers skip the missing parts")
-                    .remedy("see what is lost with `claude-mem verify`"))
-            }
-        }
+        Ok(())
     }
 }
 

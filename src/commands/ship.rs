@@ -5,6 +5,7 @@ use std::{pin::pin, time::Duration};
 use clap::Args;
 use serde_json::json;
 
+use super::verify;
 use claude_mem_core::{
     app::App,
     failure::Failure,
@@ -57,8 +58,23 @@ impl Ship {
         if self.follow {
             return runtime.block_on(self.go_on(app, &mut shipper));
         }
-        let done = runtime.block_on(shipper.ship())?;
-        self.print_result(app, &shipper, &done, true)
+        let shipped = runtime.block_on(shipper.ship());
+        let damage = verify::list_damage(app, &app.paths.log())?;
+        match (shipped, damage) {
+            (Ok(done), damage) => {
+                self.print_result(app, &shipper, &done, true)?;
+                damage.map_or(Ok(()), |damage| {
+                    Err(damage.meaning(
+                    "everything was shipped as it is; what the backup had before is intact there",
+                ))
+                })
+            }
+            // The damage is the difference.
+            (Err(error), Some(damage)) if error.is_other_history() => Err(damage
+                .meaning(format!("nothing was shipped: {error}"))
+                .remedy("repair it with `claude-mem verify --remote --repair`, then ship again")),
+            (Err(error), _) => Err(error.into()),
+        }
     }
 
     /// Stops on a signal, even during an upload. The default action would do, but the first process
@@ -138,20 +154,23 @@ impl Ship {
         let Some(head) = head else {
             return app.output.line("nothing to ship: no events are recorded yet");
         };
+        let total = bytes(head.bytes());
         let what = match done.objects {
-            0 => "already up to date".to_owned(),
-            objects => format!(
-                "{} of log shipped in {} ({})",
-                bytes(done.log_bytes),
-                count(objects as usize, "object"),
-                bytes(done.put_bytes)
-            ),
+            0 => format!("already up to date; {total} of log"),
+            objects => {
+                let of = match done.log_bytes == head.bytes() {
+                    true => String::new(),
+                    false => format!(" of {total}"),
+                };
+                format!(
+                    "{}{of} of log shipped in {} ({})",
+                    bytes(done.log_bytes),
+                    count(objects as usize, "object"),
+                    bytes(done.put_bytes)
+                )
+            }
         };
-        app.output.line(format_args!(
-            "{place}: {what}; {} of log, entry {}",
-            bytes(head.bytes()),
-            entry(head),
-        ))
+        app.output.line(format_args!("{place}: {what}, entry {}", entry(head)))
     }
 }
 

@@ -8,7 +8,7 @@ use super::ship::runtime;
 
 /// On a termination signal, calls `cleanup` and ends the process, from a separate thread.
 pub(super) fn on_signal(cleanup: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    let runtime = runtime().map_err(|failure| io::Error::other(failure.in_one_line()))?;
+    let runtime = runtime().map_err(io::Error::other)?;
     let termination = {
         let _runtime = runtime.enter();
         os::termination()?

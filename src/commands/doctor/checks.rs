@@ -20,10 +20,10 @@ use claude_mem_distill::{setup, status::DistillStatus};
 use claude_mem_memory::{modes::mode, semantic, store::rebuild_report};
 use claude_mem_server::worker::client;
 use claude_mem_sync::ship::{
+    Error as ShipError, Shipper,
     backup::Backup,
     local,
     remote::{Purpose, Remote},
-    remote_head,
     status::ShipStatus,
 };
 
@@ -408,30 +408,36 @@ fn shipping(app: &App) -> Vec<Finding> {
     }
     findings.push(match query_remote(app, &place) {
         Ok(what) => Finding::fine(CHECK, what),
-        Err(failure) => Finding::warning(
+        // Waiting does not help, so it is more than a warning.
+        Err(error) if error.is_other_history() => Finding::problem(
             CHECK,
-            failure.in_one_line(),
+            Failure::from(error).in_one_line(),
+            "nothing is shipped until this is repaired with `claude-mem verify --remote --repair`",
+        ),
+        Err(error) => Finding::warning(
+            CHECK,
+            Failure::from(error).in_one_line(),
             "the local log is complete; `claude-mem ship` tries again and shows details",
         ),
     });
     findings
 }
 
-fn query_remote(app: &App, place: &str) -> Result<String, Failure> {
-    let remote = Remote::open(place, Purpose::Read, &app.paths, &app.settings, &app.environment)?;
-    let Some(host) = local::host(&app.paths.log())? else {
+/// The state of the remote, or the error that the next `ship` would return.
+fn query_remote(app: &App, place: &str) -> Result<String, ShipError> {
+    let App { paths, settings, environment, clock, .. } = app;
+    // A directory that does not exist is not created.
+    Remote::open(place, Purpose::Read, paths, settings, environment)?;
+    if local::host(&paths.log())?.is_none() {
         return Ok(format!("to {place}, after the first event"));
+    }
+    let mut shipper = Shipper::open(place, paths, settings, environment, *clock)?;
+    let compared = runtime()?.block_on(shipper.check())?;
+    let Some(head) = shipper.head() else {
+        return Err(ShipError::NoHosts { place: place.into() });
     };
-    let newest = runtime()?.block_on(remote_head::newest(&remote, host, 0))?;
-    let here = local::segments(&app.paths.log(), host, (0, 0))?;
-    let here: u64 = here.iter().map(|segment| segment.bytes).sum();
-    let Some(newest) = newest else {
-        return Err(Failure::new(format!("{place} has no backup of this log yet")));
-    };
-    let behind = here.saturating_sub(newest.bytes());
-    let what =
-        format!("{place} has {} of log as of entry {}", bytes(newest.bytes()), newest.number);
-    Ok(match behind {
+    let what = format!("{place} has {} of log as of entry {}", bytes(head.bytes()), head.number);
+    Ok(match compared.behind_bytes {
         0 => what,
         behind => format!("{what}, {} behind", bytes(behind)),
     })

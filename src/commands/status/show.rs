@@ -189,8 +189,9 @@ fn shipping(found: &StatusReport, output: &Output) -> String {
     }
     let _ = match (shipping.behind_bytes, &shipping.shipped_at) {
         (_, None) => write!(text, ": no backup yet"),
-        (0, _) => write!(text, ": up to date"),
-        (behind, _) => write!(text, ": {} behind", bytes(behind)),
+        (None, Some(at)) => write!(text, ": shipped once, {at}; not saved"),
+        (Some(0), _) => write!(text, ": up to date"),
+        (Some(behind), _) => write!(text, ": {} behind", bytes(behind)),
     };
     if let Some(error) = &shipping.error {
         let _ = write!(text, " {}", output.paint(BAD, &format!("({error})")));

@@ -198,6 +198,21 @@ fn print_report(
     Ok(())
 }
 
+/// Lists the damage of a log, for commands that copy or rewrite it. Segments before the first one
+/// that is here do not count: a backup of limited size does not contain them.
+pub(super) fn list_damage(app: &mut App, dir: &Path) -> Result<Option<Failure>, Failure> {
+    let mut report = check_log(dir)?;
+    let first = report.segments.first().map_or(0, |first| first.info.number);
+    report.missing.retain(|number| *number > first);
+    for number in &report.missing {
+        app.output.say(format_args!("warning: segment {number:016x} is missing"));
+    }
+    for gap in report.gaps().filter(|gap| gap.reason != GapReason::TornWrite) {
+        app.output.say(format_args!("warning: {gap}"));
+    }
+    Ok(verdict(&report).err())
+}
+
 fn verdict(report: &Report) -> Result<(), Failure> {
     if report.is_damaged() {
         let is_loss = |gap: &&Gap| gap.reason != GapReason::TornWrite;

@@ -11,7 +11,6 @@ use claude_mem_core::{
 };
 use claude_mem_sync::ship::{
     Error, Shipper, local,
-    local_state::State,
     manifest::HostId,
     remote::{Purpose, Remote},
     repair::{self, RepairOutcome},
@@ -50,7 +49,7 @@ pub(super) fn look(
     let remote = Remote::open(&place, Purpose::Read, &app.paths, &app.settings, &app.environment)?;
     let runtime = runtime()?;
     let mut findings = runtime.block_on(check(&remote, host, &app.paths.log()))?;
-    findings.differences.extend(rollback(app, &remote, host, &findings));
+    runtime.block_on(add_refusal(app, &place, &mut findings))?;
     let mut looked = RemoteReport { place, findings, after: None };
     let is_something_wrong = report.is_damaged() || !looked.findings.is_sound();
     if is_repair && is_something_wrong {
@@ -59,15 +58,18 @@ pub(super) fn look(
     Ok(looked)
 }
 
-/// A message if the remote is older than what was shipped from here.
-fn rollback(app: &App, remote: &Remote, host: HostId, findings: &Findings) -> Option<String> {
-    let shipped = State::load(&app.paths)?;
-    let found = findings.head.as_ref().map_or(0, |head| head.number);
-    let is_same = shipped.place == remote.place() && shipped.host == host.to_string();
-    (is_same && found < shipped.number).then(|| {
-        let (place, shipped) = (remote.place().into(), shipped.number);
-        Error::RolledBack { place, found, shipped }.to_string()
-    })
+/// Adds the reason why the next `ship` would refuse this remote, unless it is known already.
+async fn add_refusal(app: &App, place: &str, findings: &mut Findings) -> Result<(), Error> {
+    if !findings.is_sound() {
+        return Ok(());
+    }
+    let mut shipper = Shipper::open(place, &app.paths, &app.settings, &app.environment, app.clock)?;
+    match shipper.check().await {
+        Err(error) if error.is_other_history() => findings.differences.push(error.to_string()),
+        Err(error) => return Err(error),
+        Ok(_) => {}
+    }
+    Ok(())
 }
 
 /// Repairs the log from the remote first, then the remote from the log.
@@ -84,7 +86,7 @@ async fn repair(
         here = repair::repair(remote, head, &dir, report).await?;
     }
     let mut between = check(remote, host, &dir).await?;
-    between.differences.extend(rollback(app, remote, host, &between));
+    add_refusal(app, &looked.place, &mut between).await?;
     let mut is_remote_repaired = false;
     if !between.is_sound() {
         if let Some(head) = &between.head
@@ -98,7 +100,8 @@ async fn repair(
         shipper.reship().await?;
         is_remote_repaired = true;
     }
-    let findings = check(remote, host, &dir).await?;
+    let mut findings = check(remote, host, &dir).await?;
+    add_refusal(app, &looked.place, &mut findings).await?;
     Ok(RepairResult { here, is_remote_repaired, report: repair::report(&dir)?, findings })
 }
 

@@ -25,8 +25,8 @@ mod amazon;
 mod azure;
 mod backoff;
 pub mod backup;
+pub mod comparison;
 mod credentials;
-mod divergence;
 pub mod error;
 mod error_text;
 mod fetch;
@@ -50,7 +50,6 @@ pub mod verify;
 
 use std::time::Duration;
 
-use claude_mem_core::failure::Failure;
 use tokio::runtime::{Builder, Runtime};
 
 pub use backoff::Backoff;
@@ -58,20 +57,18 @@ pub use error::Error;
 pub use shipper::{REFILLED, Shipped, Shipper};
 
 /// A runtime for requests to a remote.
-pub fn runtime() -> Result<Runtime, Failure> {
+pub fn runtime() -> Result<Runtime, Error> {
     built(Builder::new_current_thread().enable_all())
 }
 
 /// A runtime for the backup only: no sockets, so no descriptors, and no threads when idle.
-pub fn backup_runtime() -> Result<Runtime, Failure> {
+pub fn backup_runtime() -> Result<Runtime, Error> {
     let mut builder = Builder::new_current_thread();
     built(builder.enable_time().max_blocking_threads(1).thread_keep_alive(Duration::from_secs(1)))
 }
 
-fn built(builder: &mut Builder) -> Result<Runtime, Failure> {
-    builder
-        .build()
-        .map_err(|error| Failure::new(format!("cannot start the async runtime: {error}")))
+fn built(builder: &mut Builder) -> Result<Runtime, Error> {
+    builder.build().map_err(|error| Error::io("start", "the async runtime", error))
 }
 
 #[cfg(test)]

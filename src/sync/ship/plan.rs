@@ -1,6 +1,7 @@
 //! Compares the local log with the remote and plans the upload.
 
 use crate::ship::{
+    comparison::is_same_file,
     key::{self, Key},
     local::LocalSegment,
     manifest::Segment,
@@ -34,26 +35,21 @@ const INCREMENTS_MAX: usize = 256;
 const RUN_BYTES_MAX: u64 = 4 << 20;
 
 impl Plan {
-    /// Compares both sides. Fails with the difference if their histories diverged.
+    /// Compares both sides, whose histories must be the same.
     pub(super) fn new(
         here: &[LocalSegment],
         head: Option<&Head>,
         key: Option<&Key>,
         is_repair: bool,
         keeps_older: bool,
-    ) -> Result<Self, String> {
+    ) -> Self {
         let there = head.map(Head::segments).unwrap_or_default();
         let key = key.map(|key| key::show(key.fingerprint()));
         let is_key_new = head.is_some_and(|head| head.manifest.key != key);
-        if !is_repair {
-            check(here, &there)?;
-        }
         let mut planned: Vec<PlannedSegment> =
             if keeps_older { dropped_here(here, &there) } else { Vec::new() };
         for here in here {
-            let same = there
-                .iter()
-                .find(|there| there.number == here.number && there.generation == here.generation);
+            let same = there.iter().find(|there| is_same_file(here, there));
             planned.push(match same {
                 Some(there) if !is_key_new && !is_repair && is_same(here, there) => {
                     PlannedSegment::Same(there.clone())
@@ -66,15 +62,12 @@ impl Plan {
         }
         let is_same = planned.len() == there.len()
             && planned.iter().all(|planned| matches!(planned, PlannedSegment::Same(_)));
-        if head.is_some() && is_same {
-            return Ok(Self::Nothing);
-        }
-        if planned.is_empty() {
-            return Ok(Self::Nothing);
+        if head.is_some() && is_same || planned.is_empty() {
+            return Self::Nothing;
         }
         match head.and_then(|head| increment(&planned, head, there.len())) {
-            Some(plan) if !is_repair => Ok(plan),
-            _ => Ok(Self::Manifest(planned)),
+            Some(plan) if !is_repair => plan,
+            _ => Self::Manifest(planned),
         }
     }
 }
@@ -105,31 +98,4 @@ fn increment(planned: &[PlannedSegment], head: &Head, there: usize) -> Option<Pl
         && head.increments.len() < INCREMENTS_MAX
         && (run_bytes as u64) < RUN_BYTES_MAX;
     fits.then(|| Plan::Increment { segment: here.clone(), from: segment.bytes })
-}
-
-/// Checks that everything in the remote is also here, possibly compacted.
-fn check(here: &[LocalSegment], there: &[Segment]) -> Result<(), String> {
-    let first = here.first().map_or(0, |here| here.number);
-    for there in there.iter().filter(|there| there.number_last >= first) {
-        let number = there.number;
-        let covers = |here: &&LocalSegment| here.number <= number && number <= here.number_last;
-        let Some(here) = here.iter().find(covers) else {
-            return Err(format!("segment {number:016x} is in the remote and not here"));
-        };
-        if here.generation < there.generation {
-            return Err(format!("segment {number:016x} was compacted in the remote and not here"));
-        }
-        let is_same_file = here.number == number && here.generation == there.generation;
-        if is_same_file && here.bytes < there.bytes {
-            return Err(format!(
-                "segment {number:016x} has {} bytes in the remote and {} here",
-                there.bytes, here.bytes
-            ));
-        }
-        let is_other_seal = there.seal.is_some() && here.seal.is_some() && there.seal != here.seal;
-        if is_same_file && is_other_seal {
-            return Err(format!("segment {number:016x} has another seal in the remote than here"));
-        }
-    }
-    Ok(())
 }

@@ -16,11 +16,11 @@ use claude_mem_log::{
 
 use crate::ship::{
     Error,
+    comparison::{covering, is_same_content, is_same_file},
     local::{self, LocalSegment},
     manifest::{HostId, Segment},
     remote::Remote,
     remote_head::Head,
-    verify,
 };
 use claude_mem_core::os::{self, CreateOptionsExt as _, FileExt as _};
 
@@ -44,9 +44,7 @@ pub async fn repair(
     let mut outcome = RepairOutcome::default();
     let here = local::segments(dir, head.host, (0, 0))?;
     for there in head.segments() {
-        let covers =
-            |here: &&LocalSegment| here.number <= there.number && there.number <= here.number_last;
-        let here = here.iter().find(covers);
+        let here = covering(&here, &there);
         let name = format!("segment {:016x}", there.number);
         let result = match here {
             None if report.missing.contains(&there.number)
@@ -55,10 +53,8 @@ pub async fn repair(
                 replace(remote, head, &there, dir).await.map(|()| Some("restored"))
             }
             None => continue,
-            Some(here) if here.number != there.number || here.generation != there.generation => {
-                continue;
-            }
-            Some(here) if verify::is_same(head, &there, here)? => continue,
+            Some(here) if !is_same_file(here, &there) => continue,
+            Some(here) if is_same_content(head, &there, here)? => continue,
             Some(here) if here.is_active => repair_active(remote, head, &there, here, dir).await,
             Some(_) => replace(remote, head, &there, dir).await.map(|()| Some("replaced")),
         };
@@ -225,10 +221,8 @@ pub async fn is_remote_contained(remote: &Remote, head: &Head, dir: &Path) -> Re
     let here = local::segments(dir, head.host, (0, 0))?;
     let first = here.first().map_or(0, |here| here.number);
     for there in head.segments().into_iter().filter(|there| there.number_last >= first) {
-        let covers =
-            |here: &&LocalSegment| here.number <= there.number && there.number <= here.number_last;
-        if let Some(here) = here.iter().find(covers)
-            && (here.generation > there.generation || verify::is_same(head, &there, here)?)
+        if let Some(here) = covering(&here, &there)
+            && (here.generation > there.generation || is_same_content(head, &there, here)?)
         {
             continue;
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::ship::{
     Error,
     backup::BackupLimit,
-    divergence,
+    comparison::{Comparison, Depth, compare},
     gc::{sweep, sweep_all},
     key,
     local::{self, LocalSegment, LogSnapshot, blocking},
@@ -210,26 +210,17 @@ impl Shipper {
             number_free = self.load(host, is_repair, shipped).await?;
             self.describe(host, shipped).await?;
         }
-        let known = self.head.as_ref().and_then(|head| head.segments().pop());
-        let known = known.map_or((0, 0), |segment| (segment.number, segment.bytes));
-        let dir = self.paths.log();
-        let here = blocking(move || local::segments(&dir, host, known)).await?;
-        let here = match &self.limit {
-            Some(limit) => {
-                let here = limit.newest(here);
-                limit.free_space(host, here.iter().map(|here| here.bytes).sum())?;
-                here
-            }
-            None => here,
-        };
-        if !self.is_loaded && !is_repair {
-            divergence::check(&self.remote, self.head.as_ref(), &here)?;
+        let here = self.segments_here(host).await?;
+        if let Some(limit) = &self.limit {
+            limit.free_space(host, here.iter().map(|here| here.bytes).sum())?;
+        }
+        let depth = if self.is_loaded { Depth::Lengths } else { Depth::Unsealed };
+        if !is_repair {
+            self.compare(&here, depth)?;
         }
         self.is_loaded = true;
-        let head = self.head.as_ref();
         let keeps_older = self.limit.is_none();
-        let plan = Plan::new(&here, head, self.remote.key(), is_repair, keeps_older)
-            .map_err(|why| Error::Diverged { place: self.remote.place().into(), why })?;
+        let plan = Plan::new(&here, self.head.as_ref(), self.remote.key(), is_repair, keeps_older);
         let attempt = match plan {
             Plan::Nothing => Attempt::Done,
             Plan::Increment { segment, from } => self.increment(&segment, from, shipped).await?,
@@ -241,6 +232,41 @@ impl Shipper {
             self.is_swept = sweep_all(&self.remote, head, shipped).await;
         }
         Ok(attempt)
+    }
+
+    /// What the next [`ship`](Self::ship) would upload, or the error that it would return. Writes
+    /// nothing.
+    pub async fn check(&mut self) -> Result<Comparison, Error> {
+        let Some(host) = local::host(&self.paths.log())? else { return Ok(Comparison::default()) };
+        self.forget_head();
+        self.load(host, false, &mut Shipped::default()).await?;
+        let here = self.segments_here(host).await?;
+        self.compare(&here, Depth::Unsealed)
+    }
+
+    /// The segments to ship.
+    async fn segments_here(&self, host: HostId) -> Result<Vec<LocalSegment>, Error> {
+        let known = self.head.as_ref().and_then(|head| head.segments().pop());
+        let known = known.map_or((0, 0), |segment| (segment.number, segment.bytes));
+        let dir = self.paths.log();
+        let here = blocking(move || local::segments(&dir, host, known)).await?;
+        Ok(match &self.limit {
+            Some(limit) => limit.newest(here),
+            None => here,
+        })
+    }
+
+    /// Fails if the remote is not a copy of the log here.
+    fn compare(&self, here: &[LocalSegment], depth: Depth) -> Result<Comparison, Error> {
+        let Some(head) = &self.head else {
+            let behind_bytes = here.iter().map(|here| here.bytes).sum();
+            return Ok(Comparison { behind_bytes, ..Comparison::default() });
+        };
+        let mut compared = compare(head, here, depth)?;
+        match compared.differences.pop() {
+            None => Ok(compared),
+            Some(why) => Err(Error::Diverged { place: self.remote.place().into(), why }),
+        }
     }
 
     /// Reads the newest entry of the remote. Returns the number of the next one.

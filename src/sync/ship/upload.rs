@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 
 use crate::ship::{
     Error, Shipped,
-    divergence::diverged,
+    comparison::diverged,
     local::{LocalSegment, blocking},
     manifest::{Hash, HostId, Part, PartLocation, Segment, part_object},
     remote::{Put, Remote},

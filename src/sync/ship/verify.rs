@@ -4,8 +4,9 @@ use std::{collections::HashSet, path::Path};
 
 use crate::ship::{
     Error,
-    local::{self, LocalSegment, blocking},
-    manifest::{Hash, HostId, Part, PartLocation, Segment},
+    comparison::{Depth, compare},
+    local::{self, blocking},
+    manifest::{HostId, Part, PartLocation},
     remote::{Buffers, Remote},
     remote_head::{self, Head},
 };
@@ -73,7 +74,9 @@ pub async fn check(remote: &Remote, host: HostId, dir: &Path) -> Result<Findings
     let needed: HashSet<String> = head.objects().into_iter().collect();
     let listed = remote.list(&format!("{}/seg", host.folder())).await?;
     findings.unneeded = listed.iter().filter(|name| !needed.contains(*name)).count();
-    compare(&head, &here, &mut findings)?;
+    let compared = blocking(move || compare(&head, &here, Depth::All)).await?;
+    findings.differences.extend(compared.differences);
+    findings.behind_bytes = compared.behind_bytes;
     Ok(findings)
 }
 
@@ -141,44 +144,4 @@ async fn check_parts(remote: &Remote, head: &Head, findings: &mut Findings) -> R
         }
     }
     Ok(())
-}
-
-/// Adds segments that are missing here or differ.
-fn compare(head: &Head, here: &[LocalSegment], findings: &mut Findings) -> Result<(), Error> {
-    let first = here.first().map_or(0, |here| here.number);
-    let segments = head.segments();
-    for there in segments.iter().filter(|there| there.number_last >= first) {
-        let number = there.number;
-        let covers = |here: &&LocalSegment| here.number <= number && number <= here.number_last;
-        match here.iter().find(covers) {
-            None => findings.differences.push(format!("segment {number:016x} is not here")),
-            Some(here) if here.generation != there.generation || here.number != number => {
-                findings.behind_bytes += here.bytes;
-            }
-            Some(here) => {
-                findings.behind_bytes += here.bytes.saturating_sub(there.bytes);
-                if !is_same(head, there, here)? {
-                    let what = format!("segment {number:016x} differs from the remote");
-                    findings.differences.push(what);
-                }
-            }
-        }
-    }
-    let exists = |here: &&LocalSegment| segments.iter().any(|there| there.number == here.number);
-    let new = here.iter().filter(|here| !exists(here));
-    findings.behind_bytes += new.map(|here| here.bytes).sum::<u64>();
-    Ok(())
-}
-
-/// Whether a segment is equal on both sides, byte for byte.
-pub(super) fn is_same(head: &Head, there: &Segment, here: &LocalSegment) -> Result<bool, Error> {
-    if here.bytes < there.bytes {
-        return Ok(false);
-    }
-    let (_, hash): (Hash, Hash) = here.hash(here.bytes, there.hash_bytes)?;
-    let mut is_same = hash == there.hash;
-    for increment in head.increments.iter().filter(|increment| increment.segment == there.number) {
-        is_same &= here.read(increment.from, increment.to())? == increment.bytes;
-    }
-    Ok(is_same)
 }

@@ -5,6 +5,7 @@ mod corrupt;
 mod encrypted;
 mod google;
 mod interrupted;
+mod programs;
 mod roundtrip;
 
 use std::{
@@ -20,7 +21,7 @@ use claude_mem_log::{
 use claude_mem_tools::bucket::Bucket;
 
 use super::{
-    Error, Shipped, Shipper, local,
+    Error, Shipped, Shipper, comparison, local,
     manifest::HostId,
     remote::{Purpose, Remote},
     remote_head::{self, Head},
@@ -44,6 +45,17 @@ impl Machine {
     /// Ships to a directory.
     pub(super) fn new() -> Self {
         let outer = tempfile::tempdir().unwrap();
+        let place = outer.path().join("remote").to_string_lossy().into_owned();
+        Self::with(outer, place, &[])
+    }
+
+    /// Ships to a directory in memory, if the system has such a place: most of the time of many
+    /// small uploads is waiting for a disk.
+    pub(super) fn in_memory() -> Self {
+        let memory = Path::new("/dev/shm");
+        let outer =
+            if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        let outer = outer.unwrap();
         let place = outer.path().join("remote").to_string_lossy().into_owned();
         Self::with(outer, place, &[])
     }
