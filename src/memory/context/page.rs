@@ -100,7 +100,7 @@ fn for_several_projects(sheet: &mut Sheet, notes: &[ContextNote], zone: &TimeZon
     sheet.section("For several projects", WIDE_SHARE, lines);
 }
 
-/// Names the machine that a memory comes from, if it is another one. Whoever can write to a shared
+/// Names the machine that a memory comes from, if it is another one. Anyone who can write to a shared
 /// remote without a key can write such memories.
 pub(super) fn on_host(host: &str) -> String {
     match host {

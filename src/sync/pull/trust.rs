@@ -1,4 +1,4 @@
-//! Which remotes are trusted: whoever can write to one without a key can write memories that look
+//! Which remotes are trusted: anyone who can write to one without a key can write memories that look
 //! like the user's own.
 
 use std::{fs, path::PathBuf};

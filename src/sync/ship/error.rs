@@ -265,7 +265,7 @@ impl From<Error> for Failure {
                 ),
             E::Untrusted { .. } => failure
                 .meaning(
-                    "nothing was fetched: whoever can write there can add memories that look like \
+                    "nothing was fetched: anyone who can write there can add memories that look like \
                      your own, and hide yours",
                 )
                 .remedy(

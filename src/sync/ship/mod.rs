@@ -48,7 +48,7 @@ pub mod status;
 mod upload;
 pub mod verify;
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use tokio::runtime::{Builder, Runtime};
 
@@ -58,8 +58,14 @@ pub use shipper::{REFILLED, Shipped, Shipper};
 
 /// A runtime for requests to a remote.
 pub fn runtime() -> Result<Runtime, Error> {
+    // Tokio panics if it cannot open its descriptors, so as many are opened before.
+    let descriptors: io::Result<Vec<_>> = (0..DESCRIPTORS / 2).map(|_| io::pipe()).collect();
+    descriptors.map_err(|error| Error::io("start", "the async runtime", error))?;
     built(Builder::new_current_thread().enable_all())
 }
+
+/// Descriptors of a runtime: for events, for waking it, and for signals.
+const DESCRIPTORS: usize = 8;
 
 /// A runtime for the backup only: no sockets, so no descriptors, and no threads when idle.
 pub fn backup_runtime() -> Result<Runtime, Error> {
