@@ -158,23 +158,24 @@ fn raw_tool_text_is_removed_only_on_request_and_memories_stay() {
 
 #[test]
 fn a_killed_compaction_loses_nothing_and_is_finished_by_the_next() {
+    const ROUNDS: u64 = 10;
     let sandbox = remembered();
     run(&sandbox, &["forget", "--session", "odd", "--yes"]).ok();
     run(&sandbox, &["forget", "--text", SECRET, "--yes"]).ok();
     let events = sandbox.events().len();
-    for round in 0..25_u64 {
+    for round in 0..ROUNDS {
         let mut command = sandbox.command(&["compact"]);
         command.envs(EXTRACT).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(1 + round * 7 % 60));
+        std::thread::sleep(Duration::from_millis(1 + round * 6));
         let _ = child.kill();
         child.wait().unwrap();
         turn(&sandbox, "plain", 10 + round as u32, "walrus");
     }
     let now = sandbox.events();
     let kept = |kind: &str| now.iter().filter(|event| event["kind"] == kind).count();
-    assert!(now.len() >= events + 25 * 4, "{} of {events}", now.len());
-    assert!(kept("ToolUsed") >= 50, "{}", kept("ToolUsed"));
+    assert!(now.len() as u64 >= events as u64 + ROUNDS * 4, "{} of {events}", now.len());
+    assert!(kept("ToolUsed") as u64 >= ROUNDS * 2, "{}", kept("ToolUsed"));
     run(&sandbox, &["distill"]).ok();
     run(&sandbox, &["compact"]).ok();
     assert_nowhere(&sandbox, &[SECRET]);

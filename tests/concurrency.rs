@@ -8,6 +8,7 @@ use std::{
     thread,
 };
 
+use claude_mem_tools::random::Random;
 use serde_json::{Value, json};
 
 use crate::sandbox::Sandbox;
@@ -23,17 +24,6 @@ fn payload(session: usize, event: &str, fields: &Value) -> String {
         payload[name] = value.clone();
     }
     payload.to_string()
-}
-
-/// A random number generator with a fixed seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
 }
 
 /// Runs a hook and kills it at a random moment. Returns whether it had responded.
@@ -60,7 +50,7 @@ fn run_and_kill(sandbox: &Sandbox, hook: &str, stdin: &str, random: &mut Random)
 /// Runs the hooks of one session; returns the ids of the acknowledged tool uses.
 fn session(sandbox: &Sandbox, number: usize) -> Vec<String> {
     let mut acknowledged = Vec::new();
-    let mut random = Random(number as u64 + 1);
+    let mut random = Random::new(number as u64 + 1);
     sandbox.hook("context", payload(number, "SessionStart", &json!({"source": "startup"})));
     for turn in 0..TURNS {
         let prompt = json!({"prompt": format!("turn {turn}"), "prompt_id": format!("p{turn}")});
@@ -76,7 +66,7 @@ fn session(sandbox: &Sandbox, number: usize) -> Vec<String> {
                 let fields = json!({"tool_name": "Bash", "tool_use_id": id, "tool_input": {}, "tool_response": output});
                 let stdin = payload(number, "PostToolUse", &fields);
                 if *is_killed {
-                    return run_and_kill(sandbox, "save", &stdin, &mut Random(seed));
+                    return run_and_kill(sandbox, "save", &stdin, &mut Random::new(seed));
                 }
                 sandbox.hook("save", stdin);
                 true

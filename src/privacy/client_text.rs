@@ -5,8 +5,8 @@
 //! start of a line to its last closing tag, so a tag that the user mentions is kept.
 //!
 //! [`own_words`] is stricter, and the only rule for what may be called the user's: a rule, a
-//! decision. It prefers to lose words: whoever forges the user's words decides what every later
-//! session is told.
+//! decision. It prefers to lose words: a client that forges the user's words decides what every
+//! later session is given.
 //!
 //! Linear time: the input is untrusted.
 
@@ -153,7 +153,7 @@ pub fn own_words(prompt: &str) -> String {
         } else if bare.is_empty() {
             // The list of an announcement may follow a blank line.
             let is_list = lines.peek().is_some_and(|next| is_item(next.trim()));
-            if !own.is_empty() && !(is_announced && is_list) {
+            if !(own.is_empty() || is_announced && is_list) {
                 match request_below(&mut lines, "") {
                     true => own.clear(),
                     false => break,

@@ -16,6 +16,8 @@ use std::{
     time::Duration,
 };
 
+use crate::random::Random;
+
 /// Options of a storm.
 #[derive(Debug, Clone)]
 pub struct Storm {
@@ -83,7 +85,7 @@ fn options() -> Options {
 
 /// Runs the storm.
 pub fn storm(storm: &Storm) -> Result<CrashOutcome, Box<dyn Error>> {
-    let mut random = Random(storm.seed | 1);
+    let mut random = Random::new(storm.seed);
     let roles: Vec<Role> = std::iter::repeat_n(Role::Write, storm.writers)
         .chain([Role::Maintain, Role::Compact, Role::Tail])
         .collect();
@@ -186,7 +188,7 @@ fn compact(log: &Path) -> Result<(), Box<dyn Error>> {
 
 fn write(log: &Path, number: u64, notes: &mut fs::File) -> Result<(), Box<dyn Error>> {
     let mut appender = Appender::open(log, options())?;
-    let mut random = Random(number << 1 | 1);
+    let mut random = Random::new(number << 1);
     loop {
         // The id also determines the content. An id does not hold its lowest bits.
         let seed = random.bits() << 2;
@@ -224,7 +226,7 @@ fn tail(dir: &Path, log: &Path, notes: &mut fs::File) -> Result<(), Box<dyn Erro
 /// Mostly small, up to 64 KB, occasionally 2 MB: long enough to be killed while writing.
 fn payload(id: Id) -> Vec<u8> {
     let (_, rear) = id.as_bytes().split_last_chunk::<8>().expect("an id has sixteen bytes");
-    let mut random = Random(u64::from_le_bytes(*rear) | 1);
+    let mut random = Random::new(u64::from_le_bytes(*rear));
     let len = match random.bits() % 2000 {
         0 => 2 << 20,
         1..100 => random.bits() % (64 << 10),
@@ -277,16 +279,4 @@ fn examine(storm: &Storm, log: &Path, started: u64) -> Result<CrashOutcome, Box<
 fn ids(bytes: &[u8]) -> Vec<Id> {
     let (ids, _) = bytes.as_chunks::<16>();
     ids.iter().map(|id| Id::from_bytes(*id)).collect()
-}
-
-/// A random number generator with a fixed seed (xorshift64*).
-struct Random(u64);
-
-impl Random {
-    fn bits(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
 }

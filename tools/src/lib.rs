@@ -13,6 +13,7 @@ mod http_server;
 pub mod model;
 pub mod placeholders;
 pub mod pseudo_terminal;
+pub mod random;
 pub mod s3;
 pub mod soak;
 pub mod tls;

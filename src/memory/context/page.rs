@@ -198,8 +198,8 @@ mod tests {
 
     #[test]
     fn the_page_stays_within_its_budget_and_reports_its_size() {
-        let long = "a very long story about \"quotes\" and \\ slashes ".repeat(200);
-        let memories: Vec<_> = (0..400)
+        let long = "a very long story about \"quotes\" and \\ slashes ".repeat(50);
+        let memories: Vec<_> = (0..100)
             .map(|id| ContextObservation { narrative: long.clone(), ..memory(id, &long) })
             .collect();
         let turn = |id| ContextSummary {
@@ -216,7 +216,7 @@ mod tests {
             rules: memories.clone(),
             observations: memories,
             sessions: vec![session; 9],
-            observations_total: 400,
+            observations_total: 100,
             ..ContextMaterial::default()
         };
         for tokens_max in [0, 300, 1000, 2000, 8000] {

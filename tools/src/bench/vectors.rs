@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use claude_mem_tools::random::Random;
 use claude_mem_vectors::{MemoryKey, VectorWriter, Vectors, Window, digest, file};
 
 use super::{
@@ -36,13 +37,13 @@ fn measure(
 ) -> BenchResult<Vec<Figure>> {
     let path = file(&scratch.place(&format!("vectors-{count}")), &MODEL);
     let center = vec![0.02; DIMENSIONS];
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     fill(&path, &center, count, &mut random)?;
     let opened = || -> BenchResult<Vectors> {
         Vectors::open(&path, MODEL, &center)?.ok_or_else(|| "the file cannot be used".into())
     };
     let mut vectors = opened()?;
-    let queries: Vec<Vec<f32>> = (0..16).map(|_| random.vector()).collect();
+    let queries: Vec<Vec<f32>> = (0..16).map(|_| unit_vector(&mut random)).collect();
     let mut next = queries.iter().cycle();
     let bytes_in_memory = std::fs::read(&path)?;
     let mut contestants = [
@@ -100,23 +101,16 @@ fn fill(path: &Path, center: &[f32], count: u64, random: &mut Random) -> BenchRe
         VectorWriter::open(path, MODEL, center)?.ok_or("another process writes there")?;
     for row in 0..count as i64 {
         let digest = digest(&MODEL, &row.to_string());
-        let window = Window { digest, vector: Some(random.vector()) };
+        let window = Window { digest, vector: Some(unit_vector(random)) };
         writer.put(MemoryKey { kind: 0, row }, &[window], || true)?;
     }
     Ok(())
 }
 
-/// Pseudo-random unit vectors.
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    pub(super) fn vector(&mut self) -> Vec<f32> {
-        let mut component = || {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (self.0 >> 40) as f32 / (1u64 << 23) as f32 - 1.0
-        };
-        let values: Vec<f32> = (0..DIMENSIONS).map(|_| component()).collect();
-        let length = values.iter().map(|value| value * value).sum::<f32>().sqrt();
-        values.iter().map(|value| value / length).collect()
-    }
+/// A random vector of length 1.
+pub(super) fn unit_vector(random: &mut Random) -> Vec<f32> {
+    let mut component = || (random.bits() >> 40) as f32 / (1u64 << 23) as f32 - 1.0;
+    let values: Vec<f32> = (0..DIMENSIONS).map(|_| component()).collect();
+    let length = values.iter().map(|value| value * value).sum::<f32>().sqrt();
+    values.iter().map(|value| value / length).collect()
 }

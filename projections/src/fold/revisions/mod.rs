@@ -194,7 +194,7 @@ struct State {
     kind: Option<String>,
     title: Option<String>,
     text: Option<String>,
-    /// Authors of the pin, and of the type, title and text in force, if they are not the user.
+    /// Authors of the pin, and of the current type, title and text, if they are not the user.
     pinned_by: Option<String>,
     edited_by: [Option<String>; 3],
 }

@@ -6,6 +6,7 @@ use claude_mem_events::{
     SessionStarted, SummaryRequested, ToolUsed,
 };
 use claude_mem_log::Options;
+use claude_mem_tools::random::Random;
 use std::path::Path;
 
 /// Turns in a session.
@@ -17,21 +18,14 @@ const PROJECTS: u64 = 50;
 /// Size of the vocabulary.
 const VOCABULARY: u64 = 20_000;
 
-/// A random number generator with a fixed seed.
-struct Random(u64);
+/// Writes random texts.
+struct Author(Random);
 
-impl Random {
-    fn next(&mut self, below: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % below
-    }
-
+impl Author {
     /// A word: few are frequent, most are rare.
     fn word(&mut self) -> String {
-        let below = 1 + self.next(VOCABULARY);
-        let mut number = self.next(below);
+        let below = 1 + self.0.below(VOCABULARY);
+        let mut number = self.0.below(below);
         let mut word = String::new();
         for _ in 0..3 {
             word.push(char::from(b"bdfgklmnprstvz"[(number % 14) as usize]));
@@ -73,7 +67,7 @@ impl Random {
 /// Fills a log with about `events` events; returns their number.
 pub(in crate::bench) fn fill_sample(dir: &Path, events: u64) -> BenchResult<u64> {
     let mut log = EventLog::open(dir, Options::default())?;
-    let mut dice = Random(0x9E37_79B9_7F4A_7C15);
+    let mut dice = Author(Random::new(0x9E37_79B9_7F4A_7C15));
     let mut count = 0;
     let mut session = 0;
     while count < events {
@@ -85,7 +79,7 @@ pub(in crate::bench) fn fill_sample(dir: &Path, events: u64) -> BenchResult<u64>
     Ok(count)
 }
 
-fn conversation(dice: &mut Random, session: u64, first: u64) -> Vec<(Id, Envelope, Event)> {
+fn conversation(dice: &mut Author, session: u64, first: u64) -> Vec<(Id, Envelope, Event)> {
     let project = session % PROJECTS;
     let root = format!("/home/me/project-{project}");
     let envelope = Envelope {
@@ -138,7 +132,7 @@ fn conversation(dice: &mut Random, session: u64, first: u64) -> Vec<(Id, Envelop
     events
 }
 
-fn tool_use(dice: &mut Random, root: &str, prompt_id: &str, turn: u64, tool: u64) -> ToolUsed {
+fn tool_use(dice: &mut Author, root: &str, prompt_id: &str, turn: u64, tool: u64) -> ToolUsed {
     let path = format!("{root}/src/{}.rs", dice.word());
     ToolUsed {
         tool: ["Read", "Edit", "Bash", "Write"][(tool % 4) as usize].into(),

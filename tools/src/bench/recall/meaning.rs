@@ -6,7 +6,7 @@ use super::{
     search::{Way, ask, figure, search as search_words},
 };
 use crate::bench::{
-    BenchResult, Figure, Scratch, Settings, Verdict, report::show, vectors::Random,
+    BenchResult, Figure, Scratch, Settings, Verdict, report::show, vectors::unit_vector,
 };
 use claude_mem_core::{app::App, environment::Environment, paths::Paths};
 use claude_mem_memory::{
@@ -17,6 +17,7 @@ use claude_mem_projections::{
     Store,
     search::{Kind, Search},
 };
+use claude_mem_tools::random::Random;
 use claude_mem_vectors::{VectorWriter, Window, file};
 use std::time::Duration;
 
@@ -61,12 +62,13 @@ fn embed_at_random(app: &App, store: &Store) -> BenchResult<()> {
     let model = open_model(app).map_err(|failure| failure.in_one_line())?.ok_or("no model")?;
     let path = file(&app.paths.data, &model.id());
     let mut writer = VectorWriter::open(&path, model.id(), &model.center())?.ok_or("claimed")?;
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for name in store.embeddable_memories()? {
         let texts = store.embedding_texts(name)?.unwrap_or_default();
         let windows = windows(model, &texts).into_iter();
-        let windows: Vec<Window> =
-            windows.map(|(digest, _)| Window { digest, vector: Some(random.vector()) }).collect();
+        let windows: Vec<Window> = windows
+            .map(|(digest, _)| Window { digest, vector: Some(unit_vector(&mut random)) })
+            .collect();
         writer.put(key(name), &windows, || true)?;
     }
     Ok(())

@@ -3,6 +3,7 @@
 use crate::bench::BenchResult;
 use claude_mem_events::{Envelope, Event, Id, MemoryAdded, Project, Recorded, Seq};
 use claude_mem_projections::{Options, Store};
+use claude_mem_tools::random::Random;
 use std::path::Path;
 
 const VOCABULARY: f64 = 50_000.0;
@@ -23,32 +24,16 @@ pub(in crate::bench) struct Question {
     pub(super) project: String,
 }
 
-/// A random number generator with a fixed seed.
-struct Random(u64);
+/// Seeded by the number of a memory.
+fn random_of(number: u64) -> Random {
+    Random::new(number.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
 
-impl Random {
-    /// Seeded by the number of a memory.
-    fn of(number: u64) -> Self {
-        let mut dice = Self(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        for _ in 0..4 {
-            dice.next();
-        }
-        dice
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    /// A word by Zipf's law: the n-th is one n-th as frequent as the first.
-    fn word(&mut self) -> String {
-        let share = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
-        let rank = FLATNESS * ((VOCABULARY / FLATNESS + 1.0).powf(share) - 1.0);
-        spell(rank as u64)
-    }
+/// A word by Zipf's law: the n-th is one n-th as frequent as the first.
+fn word(dice: &mut Random) -> String {
+    let share = (dice.bits() >> 11) as f64 / (1u64 << 53) as f64;
+    let rank = FLATNESS * ((VOCABULARY / FLATNESS + 1.0).powf(share) - 1.0);
+    spell(rank as u64)
 }
 
 /// A unique word for each number, in letters that no stemmer removes.
@@ -64,7 +49,7 @@ fn spell(number: u64) -> String {
 }
 
 fn words(dice: &mut Random, count: u64) -> Vec<String> {
-    (0..count).map(|_| dice.word()).collect()
+    (0..count).map(|_| word(dice)).collect()
 }
 
 /// Folds `count` memories into a new database, as the worker does.
@@ -82,7 +67,7 @@ pub(super) fn fill_sample(path: &Path, count: u64) -> BenchResult<Store> {
 
 /// Title and text of a memory.
 pub(in crate::bench) fn texts(number: u64) -> (String, String) {
-    let mut dice = Random::of(number);
+    let mut dice = random_of(number);
     let title = words(&mut dice, TITLE_WORDS).join(" ");
     (title, words(&mut dice, TEXT_WORDS).join(" "))
 }
@@ -109,11 +94,11 @@ pub(in crate::bench) fn questions(count: u64, asked: u64) -> Vec<Question> {
 }
 
 fn question(number: u64, at: u64) -> Question {
-    let mut dice = Random::of(number);
+    let mut dice = random_of(number);
     let all = words(&mut dice, TITLE_WORDS + TEXT_WORDS);
     let mut words: Vec<String> = match at % 10 {
         9 => (0..4).map(|rank| spell(at % 7 + rank * 3)).collect(),
-        _ => (0..5).map(|_| all[(dice.next() % all.len() as u64) as usize].clone()).collect(),
+        _ => (0..5).map(|_| all[(dice.below(all.len() as u64)) as usize].clone()).collect(),
     };
     words.dedup();
     let text = format!("what was it about {} and why", words.join(" and the "));
