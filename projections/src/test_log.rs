@@ -5,6 +5,10 @@ use claude_mem_events::{
     AgentReplied, Envelope, Event, Id, Project, PromptSubmitted, Recorded, ReprocessFinished,
     ReprocessStarted, Seq, SummaryRequested, ToolUsed,
 };
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 /// The time of the first event.
 pub(crate) const BEGIN_US: u64 = 1_760_000_000_000_000;
@@ -117,4 +121,18 @@ pub(crate) fn all(store: &Store) -> String {
     let mut text = Vec::new();
     store.write_dump(&mut text).unwrap();
     String::from_utf8(text).unwrap()
+}
+
+/// Steps of SQLite's machine during a call: work that does not depend on the clock.
+pub(crate) fn steps(store: &mut Store, call: impl FnOnce(&Store)) -> u64 {
+    let steps = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&steps);
+    let count = move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        false
+    };
+    store.connection.progress_handler(1, Some(count)).unwrap();
+    call(store);
+    store.connection.progress_handler(0, None::<fn() -> bool>).unwrap();
+    steps.load(Ordering::Relaxed)
 }

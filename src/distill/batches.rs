@@ -36,8 +36,8 @@ pub enum SourceKind {
 pub(crate) struct SessionState {
     /// Its latest turn. Earlier turns get no more events.
     pub turn_last: u32,
-    /// Turns in which the assistant stopped, distilled or not. The request with the stop yields
-    /// their summary.
+    /// Turns in which the assistant stopped, distilled or not, in order. The request with the stop
+    /// yields their summary.
     pub turns_stopped: Vec<u32>,
     pub is_ended: bool,
     pub now_us: u64,
@@ -120,36 +120,25 @@ impl Batch {
 
 /// Batches of one session that are due, in the order to send them. `sources` are in log order.
 pub(crate) fn gather(sources: &[Source], state: &SessionState, limits: &Limits) -> Vec<Batch> {
-    let mut batches: Vec<Batch> = turns(sources)
-        .into_iter()
-        .flat_map(|(turn, sources)| of_turn(turn, sources, state, limits))
-        .collect();
+    let mut by_turn = sources.to_vec();
+    by_turn.sort_by_key(|source| source.turn);
+    let of_turn = |sources: &[Source]| of_turn(sources[0].turn, sources, state, limits);
+    let mut batches: Vec<Batch> =
+        by_turn.chunk_by(|one, next| one.turn == next.turn).flat_map(of_turn).collect();
     // Background work of a subagent may belong to a turn before the last one.
     batches.sort_by_key(|batch| batch.sources.first().map(|source| source.seq));
     batches
 }
 
-/// Groups events by turn; turns in the order of their first event.
-fn turns(sources: &[Source]) -> Vec<(u32, Vec<Source>)> {
-    let mut turns: Vec<(u32, Vec<Source>)> = Vec::new();
-    for source in sources {
-        match turns.iter_mut().rev().find(|(turn, _)| *turn == source.turn) {
-            Some((_, of_turn)) => of_turn.push(source.clone()),
-            None => turns.push((source.turn, vec![source.clone()])),
-        }
-    }
-    turns
-}
-
-fn of_turn(turn: u32, sources: Vec<Source>, state: &SessionState, limits: &Limits) -> Vec<Batch> {
+fn of_turn(turn: u32, sources: &[Source], state: &SessionState, limits: &Limits) -> Vec<Batch> {
     let mut batches = Vec::new();
     let mut open = Open::default();
     for source in sources {
         let is_stop = source.kind == SourceKind::Stop;
-        if !is_stop && open.would_overflow(&source, limits) {
+        if !is_stop && open.would_overflow(source, limits) {
             batches.push(open.close(turn, false));
         }
-        open.add(source, limits);
+        open.add(source.clone(), limits);
         if is_stop {
             batches.push(open.close(turn, true));
         }
@@ -157,7 +146,8 @@ fn of_turn(turn: u32, sources: Vec<Source>, state: &SessionState, limits: &Limit
     let is_past = state.is_ended || turn < state.turn_last;
     if open.count > 0 && (is_past || open.is_full(limits) || open.is_old(state, limits)) {
         let is_over = is_past || limits.is_whole && !open.is_full(limits);
-        batches.push(open.close(turn, is_over && !state.turns_stopped.contains(&turn)));
+        batches
+            .push(open.close(turn, is_over && state.turns_stopped.binary_search(&turn).is_err()));
     }
     batches
 }

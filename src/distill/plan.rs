@@ -103,11 +103,12 @@ fn mark_continued(
     let mut last = None;
     for request in requests {
         let turn = request.batch.turn;
-        let is_begun = match by {
-            None if last != Some(turn) => store.is_turn_begun(session, turn)?,
-            _ => last == Some(turn),
-        };
-        request.is_continued = is_begun;
+        request.is_continued = last == Some(turn);
+        if by.is_none() && last != Some(turn) {
+            let from = request.prompts.first().copied().unwrap_or(Seq::START);
+            let until = request.batch.sources[0].seq;
+            request.is_continued = store.is_turn_begun(session, turn, from, until)?;
+        }
         last = Some(turn);
     }
     Ok(())
@@ -125,8 +126,8 @@ fn requests(
         .collect();
     sources.sort_by_key(|source| source.seq);
     let prompts = |number: u32| {
-        let turn = turns.iter().find(|turn| turn.turn == number);
-        turn.map(|turn| turn.prompts.clone()).unwrap_or_default()
+        let turn = turns.binary_search_by_key(&number, |turn| turn.turn);
+        turn.map(|index| turns[index].prompts.clone()).unwrap_or_default()
     };
     let previous_stop = |number: u32| {
         let before = stops.partition_point(|(turn, _)| *turn < number);

@@ -9,7 +9,7 @@ use crate::{
     },
 };
 use claude_mem_events::{Id, Project, Seq};
-use rusqlite::{Row, ToSql, named_params};
+use rusqlite::{OptionalExtension as _, Row, ToSql, named_params};
 
 /// An event that is not distilled yet. Its payload is in the log, at `seq`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,11 +130,9 @@ pub(crate) fn with_range<T>(
 /// all events that it answers must be answered again.
 fn shares_reply() -> String {
     format!(
-        "exists (select 1 from answers as own join replies on replies.seq = own.reply
-         and replies.is_current
-         join answers as other on other.reply = own.reply join events
-         on events.seq = other.source
-         where own.source = waiting.seq and {})",
+        "exists (select 1 from answers where source = waiting.seq and reply in
+             (select reply from answers join replies on replies.seq = reply and is_current
+              join events on events.seq = source where {}))",
         in_range("events")
     )
 }
@@ -229,9 +227,12 @@ impl Store {
     /// Prompts of a turn, and unanswered ones directly before it: withdrawn for editing, or
     /// followed by another one before any work. They apply to this turn.
     fn prompts_of(&self, turn: &PendingTurn) -> Result<Vec<Seq>> {
-        let of_turn = "select seq from prompts where session = ?1 and turn = ?2 order by seq";
-        let mut of_turn = self.connection.prepare_cached(of_turn)?;
-        let before = "select max(turn) from prompts where session = ?1 and number < ?2";
+        // In the order of `number`, the prompts of a turn are next to each other.
+        let from = "select turn, seq from prompts where session = ?1 and number >= ?2
+                    order by number";
+        let mut from = self.connection.prepare_cached(from)?;
+        let before = "select turn from prompts where session = ?1 and number < ?2
+                      order by number desc limit 1";
         let mut before = self.connection.prepare_cached(before)?;
         let is_answered = "select exists (select 1 from tool_uses where session = ?1 and seq > ?2
                                and seq < ?3)
@@ -239,13 +240,20 @@ impl Store {
                                and seq < ?3)";
         let mut is_answered = self.connection.prepare_cached(is_answered)?;
         let mut seqs = |turn_number: u32| -> Result<Vec<Seq>> {
-            let found = of_turn.query_map((turn.session, turn_number), |row| seq(row, 0))?;
-            Ok(found.collect::<rusqlite::Result<_>>()?)
+            let mut found = from.query((turn.session, turn_number))?;
+            let mut seqs = Vec::new();
+            while let Some(row) = found.next()?
+                && row.get::<_, u32>(0)? == turn_number
+            {
+                seqs.push(seq(row, 1)?);
+            }
+            seqs.sort_unstable();
+            Ok(seqs)
         };
         let (mut prompts, mut first_turn) = (seqs(turn.turn)?, turn.turn);
         for _ in 0..UNANSWERED_MAX {
             let earlier: Option<u32> =
-                before.query_row((turn.session, first_turn), |row| row.get(0))?;
+                before.query_row((turn.session, first_turn), |row| row.get(0)).optional()?;
             let Some(earlier) = earlier else { break };
             let mut found = seqs(earlier)?;
             let (Some(from), Some(until)) = (found.first(), prompts.first()) else { break };
@@ -297,7 +305,7 @@ fn read_pending(row: &Row<'_>) -> rusqlite::Result<PendingEvent> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_log::TestLog;
+    use crate::test_log::{TestLog, steps};
 
     #[test]
     fn an_unanswered_prompt_belongs_to_the_next_turn() {
@@ -312,5 +320,49 @@ mod tests {
         let prompts: Vec<(u32, usize)> =
             turns.iter().map(|turn| (turn.turn, turn.prompts.len())).collect();
         assert_eq!(prompts, [(1, 1), (4, 3), (5, 1)]);
+    }
+
+    /// A quadratic plan of a long session takes minutes.
+    #[test]
+    fn planning_is_linear_in_the_turns_of_a_session() {
+        let steps_of = |turns: u32| {
+            let mut scene = TestLog::new();
+            for _ in 0..turns {
+                scene.prompt("go");
+                scene.tool("Bash", "{}");
+                scene.stop();
+            }
+            let mut store = scene.fold();
+            let by = Reprocessing { generation: 1, prompt_version: None, model: None };
+            let since_us = Some(scene.events[2].at_us());
+            let part = EventFilter { since_us, ..EventFilter::default() };
+            steps(&mut store, |store| {
+                let pending = store.pending_turns(&EventFilter::default(), usize::MAX).unwrap();
+                assert_eq!(pending.len(), turns as usize);
+                for turn in &pending {
+                    let (from, until) = (turn.prompts[0], turn.pending[0].seq);
+                    store.is_turn_begun(turn.session, turn.turn, from, until).unwrap();
+                }
+                store.session_progress(1).unwrap();
+                store.to_reprocess(&part, &by, usize::MAX).unwrap();
+            })
+        };
+        let (some, twice) = (steps_of(200), steps_of(400));
+        assert!(twice * 10 <= some * 22, "{some} and {twice} steps");
+    }
+
+    #[test]
+    fn the_progress_of_a_session_does_not_read_other_sessions() {
+        let steps_of = |sessions: u32| {
+            let mut scene = TestLog::new();
+            for session in 0..sessions {
+                scene.envelope.session = session.to_string();
+                scene.prompt("go");
+                scene.stop();
+            }
+            let mut store = scene.fold();
+            steps(&mut store, |store| _ = store.session_progress(1).unwrap())
+        };
+        assert_eq!(steps_of(3), steps_of(300));
     }
 }

@@ -53,12 +53,13 @@ impl Store {
         Ok(SessionProgress { turn_last, is_ended, stops })
     }
 
-    /// True if a part of this turn is already distilled.
-    pub fn is_turn_begun(&self, session: i64, turn: u32) -> Result<bool> {
-        let sql = "select exists (select 1 from tool_uses
-                   where session = ?1 and turn = ?2 and answered_by is not null)";
+    /// True if a part of this turn, from its first prompt on, is distilled before `until`.
+    pub fn is_turn_begun(&self, session: i64, turn: u32, from: Seq, until: Seq) -> Result<bool> {
+        let sql = "select exists (select 1 from tool_uses where seq > ?3 and seq < ?4
+                   and session = ?1 and turn = ?2 and answered_by is not null)";
         let mut statement = self.connection.prepare_cached(sql)?;
-        Ok(statement.query_row((session, turn), |row| row.get(0))?)
+        let values = (session, turn, from.raw() as i64, until.raw() as i64);
+        Ok(statement.query_row(values, |row| row.get(0))?)
     }
 
     /// The latest `limit` memories of a session, oldest first: the visible ones, or those that a

@@ -73,15 +73,19 @@ pub struct PendingCounts {
 impl Store {
     /// Counts pending events, and nothing else.
     pub fn pending_counts(&self) -> Result<PendingCounts> {
-        // The end of a subagent alone causes no request.
-        let sql =
-            "select count(*) filter (where not is_parked), min(at_us) filter (where not is_parked),
-                 count(*) filter (where is_parked), (select count(*) from gaps)
-             from (select at_us, is_parked from tool_uses where answered_by is null
-             and host = 0
-                 union all select at_us, is_parked from stops
-                 where answered_by is null and scope = 'turn' and host = 0)";
-        let lag = self.connection.prepare_cached(sql)?.query_row((), |row| {
+        let oldest = |rows: &str| {
+            format!(
+                "select min(at_us) as at_us from {rows}
+                 where answered_by is null and not is_parked and seq < {FIRST_FOREIGN_SEQ}"
+            )
+        };
+        let sql = format!(
+            "select pending, (select min(at_us) from ({} union all {} and scope = 'turn')), parked,
+                 (select count(*) from gaps) from pending_totals",
+            oldest("tool_uses indexed by tool_uses_pending"),
+            oldest("stops indexed by stops_pending"),
+        );
+        let lag = self.connection.prepare_cached(&sql)?.query_row((), |row| {
             Ok(PendingCounts {
                 outstanding: number(row, 0)?,
                 since_us: number_if_any(row, 1)?,
@@ -136,14 +140,7 @@ impl Store {
             let sql = format!("select count(*) from {rows}");
             Ok(self.connection.query_row(&sql, (), |row| number(row, 0))?)
         };
-        let waiting = |condition: &str| -> Result<u64> {
-            let condition =
-                format!("where answered_by is null and {condition} and seq < {FIRST_FOREIGN_SEQ}");
-            // The end of a subagent alone causes no request.
-            let stops =
-                count(&format!("stops indexed by stops_open {condition} and scope = 'turn'"))?;
-            Ok(count(&format!("tool_uses indexed by tool_uses_open {condition}"))? + stops)
-        };
+        let pending = self.pending_counts()?;
         let visible =
             |table: &str| count(&format!("{table} indexed by {table}_by_time where is_visible"));
         Ok(Counts {
@@ -152,10 +149,64 @@ impl Store {
             tool_uses: count("tool_uses")?,
             observations: visible("observations")?,
             summaries: visible("summaries")?,
-            outstanding: waiting("not is_parked")?,
-            parked: waiting("is_parked")?,
-            gaps: count("gaps")?,
+            outstanding: pending.outstanding,
+            parked: pending.parked,
+            gaps: pending.gaps,
             unreadable: count("unreadable")?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::test_log::{TestLog, steps};
+    use claude_mem_events::{AgentFailed, FailureClass};
+
+    #[test]
+    fn pending_events_are_counted_without_reading_them() {
+        let steps_of = |events: usize| {
+            let mut scene = TestLog::new();
+            scene.prompt("one");
+            for _ in 0..events {
+                scene.tool("Bash", "{}");
+            }
+            scene.stop();
+            let mut store = scene.fold();
+            let counts = store.pending_counts().unwrap();
+            assert_eq!((counts.outstanding, counts.parked), (events as u64 + 1, 0));
+            assert_eq!(counts.since_us, Some(scene.events[1].at_us()));
+            let counting = steps(&mut store, |store| _ = store.pending_counts().unwrap());
+            counting + steps(&mut store, |store| _ = store.status_line_counts("k").unwrap())
+        };
+        assert_eq!(steps_of(10), steps_of(1_000));
+    }
+
+    #[test]
+    fn the_totals_of_pending_and_parked_events_are_those_of_the_rows() {
+        let mut scene = TestLog::new();
+        let mut totals = Vec::new();
+        let mut add = |scene: &TestLog| {
+            let store = scene.fold();
+            let rows = "select sum(answered_by is null and not is_parked),
+                            sum(answered_by is null and is_parked) from
+                        (select answered_by, is_parked from tool_uses
+                         union all select answered_by, is_parked from stops)";
+            let counted = store.dump("select pending, parked from pending_totals").unwrap();
+            assert_eq!(counted, store.dump(rows).unwrap());
+            totals.push(counted.trim_end().to_owned());
+        };
+        scene.prompt("one");
+        let used = scene.tool("Bash", "{}");
+        let stop = scene.stop();
+        add(&scene);
+        let class = FailureClass::Invalid;
+        let answers = vec![used, stop];
+        scene.add(AgentFailed { answers, class, attempt: 3, ..AgentFailed::default() });
+        add(&scene);
+        scene.reply(&[stop], "<skip/>");
+        add(&scene);
+        scene.reply(&[used], "<skip/>");
+        add(&scene);
+        assert_eq!(totals, ["2|0", "0|2", "0|1", "0|0"]);
     }
 }

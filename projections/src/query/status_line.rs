@@ -1,6 +1,6 @@
 //! The numbers of a status line: few queries, each on an index.
 
-use crate::{Store, error::Result, hosts::FIRST_FOREIGN_SEQ, store::sql_values::number};
+use crate::{Store, error::Result, store::sql_values::number};
 
 /// The numbers of a status line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -16,18 +16,11 @@ pub struct StatusLineCounts {
 impl Store {
     /// Counts for the project with this key.
     pub fn status_line_counts(&self, project: &str) -> Result<StatusLineCounts> {
-        // The end of a subagent alone causes no request.
-        let sql = format!(
-            "select (select count(*) from observations where is_visible and project in
-                     (select id from projects where owner in
-                         (select owner from projects where key = ?1))),
-                 count(*) filter (where not is_parked), count(*) filter (where is_parked)
-             from (select is_parked from tool_uses
-                       where answered_by is null and seq < {FIRST_FOREIGN_SEQ}
-                   union all select is_parked from stops
-                       where answered_by is null and scope = 'turn' and seq < {FIRST_FOREIGN_SEQ})"
-        );
-        let mut statement = self.connection.prepare_cached(&sql)?;
+        let sql = "select (select count(*) from observations where is_visible and project in
+                       (select id from projects where owner in
+                           (select owner from projects where key = ?1))),
+                   pending, parked from pending_totals";
+        let mut statement = self.connection.prepare_cached(sql)?;
         Ok(statement.query_row([project], |row| {
             Ok(StatusLineCounts {
                 memories: number(row, 0)?,
