@@ -17,7 +17,7 @@ fn the_demo_shows_all_steps_and_leaves_nothing() {
 
     for expected in [
         "35 hook calls",
-        "3 requests for 26 events answered by extract",
+        "3 requests for 26 events answered by the built-in rules",
         "# shop: memory, as of",
         "The total was off because each line was rounded before summing",
         " Always use the existing redis client, never open a second one",

@@ -308,7 +308,7 @@ fn an_unreadable_response_is_parked_after_three_attempts_until_retry() {
     Session::worked(&sandbox, "a", 2);
     let variables = provider("openai", &server);
     let error = run(&sandbox, &["distill"], &variables).fails(1);
-    assert!(error.contains("1 request parked"), "{error}");
+    assert!(error.contains("1 request failed repeatedly: cannot parse"), "{error}");
     assert_eq!(server.requests().len(), 4, "the next turn was distilled nevertheless");
     run(&sandbox, &["distill"], &variables).ok();
     assert_eq!(server.requests().len(), 4);
@@ -319,6 +319,22 @@ fn an_unreadable_response_is_parked_after_three_attempts_until_retry() {
     run(&sandbox, &["retry"], &variables).ok();
     assert_eq!(titles(&sandbox), ["at last"]);
     assert_eq!(run(&sandbox, &["retry", "--list"], &variables).ok(), "");
+}
+
+#[test]
+fn a_response_without_elements_can_say_that_there_is_nothing_and_an_empty_form_is_repeated_once() {
+    let blank = "<observation><type></type><title></title></observation>";
+    let cases = [("Nothing to record here.", 1), (blank, 2)];
+    for (text, requests) in cases {
+        let script = Script::new().then(Answer::text(text)).then(Answer::text(text));
+        let (sandbox, server) = (Sandbox::new(), Server::start(script).unwrap());
+        Session::worked(&sandbox, "a", 1);
+        let variables = provider("openai", &server);
+        let printed = json(&run(&sandbox, &["distill", "--json"], &variables).ok());
+        assert_eq!((&printed["answered"], &printed["parked"]), (&1.into(), &0.into()), "{text}");
+        assert_eq!(server.requests().len(), requests, "{text}");
+        assert_eq!(titles(&sandbox), [""; 0]);
+    }
 }
 
 #[test]
@@ -339,7 +355,7 @@ fn a_request_that_always_times_out_is_parked_until_it_is_retried() {
         assert_eq!(run(&sandbox, &["retry", "--list"], &variables).ok(), "");
     }
     let error = run(&sandbox, &["distill", "--wait", "0"], &variables).fails(1);
-    assert!(error.contains("1 request parked"), "{error}");
+    assert!(error.contains("1 request failed repeatedly: "), "{error}");
     run(&sandbox, &["distill"], &variables).ok();
     assert_eq!(server.requests().len(), 5, "parked events are not sent");
     let listed = run(&sandbox, &["retry", "--list"], &variables).ok();

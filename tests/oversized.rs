@@ -105,7 +105,7 @@ fn a_response_that_unpacks_to_hundreds_of_megabytes_is_a_failed_request_in_bound
         command.env_clear().env("HOME", sandbox.home()).envs(variables.clone());
         let output = command.stdin(Stdio::null()).output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
-        assert!(error.contains("1 request parked"), "{megabytes}: {error}");
+        assert!(error.contains("1 request failed repeatedly"), "{megabytes}: {error}");
         assert_eq!(bomb.requests(), 3, "it is asked three times, and then parked");
         for failed in failures(&sandbox) {
             assert_eq!(failed["class"], "Unreadable", "{failed}");

@@ -295,3 +295,26 @@ fn damage_sets_the_exit_code_unless_it_is_accepted() {
     sandbox.run(&["replay", "--offline", "--allow-gaps"]).ok();
     assert!(!titles(&sandbox).is_empty(), "everything else is there");
 }
+
+#[test]
+fn a_failing_replay_names_the_reason_and_its_diff_says_that_it_is_incomplete() {
+    let sandbox = remembered("saw");
+    let server = Server::answering(|_| Answer::text("As you wish.")).unwrap();
+    let variables = provider("openai", &server);
+    let error = run(&sandbox, &["replay", "--fresh", "--shadow"], &variables).fails(1);
+    assert!(error.contains("3 requests of 3 failed: cannot parse the response of"), "{error}");
+    let diff = run(&sandbox, &["diff"], &variables);
+    assert!(diff.stderr.contains("generation 1 is incomplete"), "{diff:?}");
+}
+
+#[test]
+fn the_built_in_rules_have_no_prompt_to_replay_with() {
+    let sandbox = remembered("saw");
+    let rules = [("CLAUDE_MEM_PROVIDER".to_owned(), "extract".to_owned())];
+    let replay = ["replay", "--since", "1d", "--prompt", "new.txt"];
+    let error = run(&sandbox, &replay, &rules).fails(2);
+    assert!(error.contains("the built-in rules have no prompt"), "{error}");
+    run(&sandbox, &["replay", "--since", "1d"], &rules).ok();
+    let again = run(&sandbox, &["replay", "--since", "1d", "--dry-run"], &rules).ok();
+    assert!(again.contains("nothing to reprocess, all are distilled by this version"), "{again}");
+}

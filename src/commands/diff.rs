@@ -41,6 +41,14 @@ impl Diff {
             |before| format!("generation {before}"),
         );
         app.output.line(format_args!("generation {after} against {before}: {counts}"))?;
+        let generations = store.generations()?;
+        let is_unfinished = |known: &Generation| known.generation == after && !known.is_finished;
+        if generations.iter().any(is_unfinished) {
+            app.output.say(format_args!(
+                "note: generation {after} is incomplete: it lacks the memories of requests that \
+                 failed or were not sent; complete it by running the same `claude-mem replay` again"
+            ));
+        }
         print(app, &changes)
     }
 

@@ -14,7 +14,9 @@ use claude_mem_core::{
     worker_process::is_worker_running,
 };
 use claude_mem_distill::{
-    self, Distilled, RunOptions, Stopped, dollars, providers::auto::remedy, tokens,
+    self, Distilled, RunOptions, Stopped, dollars,
+    providers::{auto::remedy, label},
+    tokens,
 };
 use claude_mem_memory::{semantic::Depth, store};
 
@@ -80,9 +82,13 @@ pub(crate) fn report(app: &mut App, distilled: &Distilled, is_json: bool) -> Res
     }
     match &run_report.stopped {
         None if run_report.parked == 0 => Ok(()),
-        None => Err(Failure::new(format!("{} parked", count(run_report.parked, "request")))
-            .meaning("their events stay in the log and are not sent again automatically")
-            .remedy("retry with `claude-mem retry`")),
+        None => {
+            let reasons: Vec<&str> = run_report.reasons.iter().map(String::as_str).collect();
+            let (parked, why) = (count(run_report.parked, "request"), reasons.join("; "));
+            Err(Failure::new(format!("{parked} failed repeatedly: {why}"))
+                .meaning("they are parked: their events stay in the log and are not sent again")
+                .remedy("retry with `claude-mem retry`"))
+        }
         Some(stopped @ Stopped::Cap(_)) => {
             app.output.say(format_args!(
                 "{}; the rest stays pending until tomorrow (CLAUDE_MEM_DAILY_TOKENS_MAX, \
@@ -114,9 +120,10 @@ fn summary(distilled: &Distilled) -> String {
         return format!("nothing pending; {} indexed", count(*folded, "event"));
     }
     let text = format!(
-        "{} for {} answered by {provider} ({model}): {}, {}",
+        "{} for {} answered by {}: {}, {}",
         count(report.answered, "request"),
         count(report.events.len(), "event"),
+        label(provider, model),
         count(report.observations, "observation"),
         count(report.summaries, "summary")
     );

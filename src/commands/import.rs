@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use claude_mem_events::EventLog;
-use claude_mem_log::Options;
+use claude_mem_log::{Log, Options};
+use claude_mem_projections::Store;
 use serde_json::json;
 
 use claude_mem_capture::redaction;
@@ -56,20 +57,30 @@ impl Import {
         let since_us = since.and_then(|since| u64::try_from(since).ok()).unwrap_or(0);
         let scope = Scope { since_us, project: self.project.clone() };
         let (mut store, _) = store::open_whole(app)?;
-        let log = match self.dry_run {
-            true => None,
-            false => Some(EventLog::open(&app.paths.log(), Options::default())?),
-        };
+        // A dry run imports into a log that is deleted afterwards.
+        let scratch =
+            self.dry_run.then(tempfile::tempdir).transpose().map_err(|error| {
+                Failure::new(format!("cannot create a temporary folder: {error}"))
+            })?;
+        let dir = scratch.as_ref().map_or_else(|| app.paths.log(), |dir| dir.path().into());
+        let log = EventLog::open(&dir, Options::default())?;
         let mut sink = Sink::new(&store, log, scope, redaction::policy(&app.settings));
         let imported = claude_mem_import::import(app, &mut sink, from, &path);
         let report = sink.report;
         imported?;
-        let estimate = if self.dry_run || report.added_total() == 0 {
-            None
-        } else {
-            let log = store::open_log(app)?;
-            store::fold(&mut store, &log)?;
-            Some(claude_mem_distill::estimate(app, &store, &log)?)
+        let estimate = match (&scratch, report.added_total()) {
+            (_, 0) => None,
+            (Some(_), _) => {
+                let log = Log::open(&dir, Options::default())?;
+                let mut added = Store::in_memory()?;
+                store::fold(&mut added, &log)?;
+                Some(claude_mem_distill::estimate(app, &store, (&added, &log))?)
+            }
+            (None, _) => {
+                let log = store::open_log(app)?;
+                store::fold(&mut store, &log)?;
+                Some(claude_mem_distill::estimate(app, &store, (&store, &log))?)
+            }
         };
         let shown = ImportResult { from, path, is_dry_run: self.dry_run, report, estimate };
         if self.json {
@@ -183,12 +194,16 @@ impl ImportResult {
                     0 => String::new(),
                     _ => format!(", about {sum} tokens{}", cost.unwrap_or_default()),
                 };
+                let (events, requests) =
+                    (count(estimate.events, "event"), count(estimate.requests, "request"));
+                if self.is_dry_run {
+                    let what = format!("to distill: {events} in {requests}{cost}");
+                    return app.output.line(what);
+                }
                 app.output.say(format_args!(
-                    "pending: {} in {}{cost}\n\
+                    "pending: {events} in {requests}{cost}\n\
                      distill them now with `claude-mem distill`, or let the worker do it within \
-                     the daily caps",
-                    count(estimate.events, "event"),
-                    count(estimate.requests, "request"),
+                     the daily caps"
                 ));
             }
             _ => {}

@@ -21,7 +21,7 @@ use claude_mem_core::{
 };
 use claude_mem_distill::{
     self, Estimate, Overrides, PreparedReplay, ReplayRequest, RunReport, adopt, concurrency,
-    dollars, prompts::Instructions, tokens,
+    dollars, prompts::Instructions, providers::label, tokens,
 };
 use claude_mem_memory::{resolve, store};
 
@@ -109,6 +109,11 @@ impl Replay {
         }
         store::fold(&mut store, &log)?;
         let prepared = PreparedReplay::new(app, &store, &log, &request)?;
+        if self.prompt.is_some() && prepared.prompt_set.is_free() {
+            return Err(Failure::usage("the built-in rules have no prompt")
+                .meaning("no request was sent, and memory is unchanged")
+                .remedy("name the model that the prompt is for, such as `--provider claude`"));
+        }
         self.announce(app, &prepared)?;
         if self.dry_run {
             return Ok(());
@@ -186,42 +191,12 @@ impl Replay {
         // A response that could not be appended in time was spilled. It must be in the log before
         // ReprocessFinished.
         let log = &store::open_log(app)?;
-        if let Some(failure) = self.incomplete(&prepared, &run_report, total) {
+        if let Some(failure) = prepared.incomplete(&run_report, self.allow_gaps) {
             store::fold(store, log)?;
             return Err(failure);
         }
         prepared.finish(app)?;
         self.rebuild_database(app, store, log, &run_report, Some(&prepared))
-    }
-
-    /// Why the generation is not complete, if it is not.
-    fn incomplete(
-        &self,
-        prepared: &PreparedReplay,
-        run_report: &RunReport,
-        total: usize,
-    ) -> Option<Failure> {
-        let left = total - run_report.answered;
-        let generation = prepared.generation;
-        let failure = match &run_report.stopped {
-            Some(stopped) => {
-                let why = stopped.message();
-                Failure::new(format!("{why}; {} of {total} are pending", count(left, "request")))
-            }
-            None if run_report.parked > 0 && !self.allow_gaps => {
-                let parked = count(run_report.parked, "request");
-                Failure::new(format!("{parked} of {total} failed"))
-            }
-            None => return None,
-        };
-        let remedy = "run the same command again to continue; responses are reused";
-        Some(
-            failure
-                .meaning(format!(
-                    "generation {generation} is incomplete; the current memories are unchanged"
-                ))
-                .remedy(remedy),
-        )
     }
 
     /// Builds a new database file, which then replaces the old one.
@@ -274,16 +249,22 @@ fn announcement(prepared: &PreparedReplay) -> String {
     let PreparedReplay { estimate, prompt_set, events, generation, is_begun, is_needed, .. } =
         prepared;
     if !is_needed {
-        return format!("{}: nothing to reprocess", count(*events, "event"));
+        let done = format!("{}: nothing to reprocess", count(*events, "event"));
+        return match prompt_set.is_free() {
+            true => format!(
+                "{done}, all are distilled by this version of the built-in rules; distill them by \
+                 a model with `--provider`, or again with `--fresh`"
+            ),
+            false => done,
+        };
     }
     let verb = if *is_begun { "continuing" } else { "making" };
     let text = format!(
-        "{verb} generation {generation} of {}: {} for {} of them, by {} ({})",
+        "{verb} generation {generation} of {}: {} for {} of them, by {}",
         count(*events, "event"),
         count(estimate.requests, "request"),
         number(estimate.events),
-        prompt_set.provider,
-        prompt_set.model
+        label(&prompt_set.provider, &prompt_set.model)
     );
     if estimate.calls == 0 {
         return text;

@@ -179,12 +179,17 @@ pub fn take_lock(app: &mut App) -> Result<DistillLock, Failure> {
         .map_err(|error| Failure::new(format!("cannot lock {}: {error}", app.paths.data.display())))
 }
 
-/// Estimated cost of distilling all pending events.
-pub fn estimate(app: &App, store: &Store, log: &Log) -> Result<Estimate, Failure> {
+/// Estimated cost of distilling all events that are pending in a database and its log. `store`
+/// knows which providers fail.
+pub fn estimate(
+    app: &App,
+    store: &Store,
+    (pending, log): (&Store, &Log),
+) -> Result<Estimate, Failure> {
     let prompt_set = PromptSet::load(app, store, &Overrides::default())?;
-    let turns = store.pending_turns(&EventFilter::default(), usize::MAX)?;
+    let turns = pending.pending_turns(&EventFilter::default(), usize::MAX)?;
     let now_us = app.clock.now().as_microsecond().cast_unsigned();
-    let plan = Plan::new(store, turns, None, &prompt_set.batches(false), now_us)?;
+    let plan = Plan::new(pending, turns, None, &prompt_set.batches(false), now_us)?;
     Ok(Estimate::of(&plan, &prompt_set, log)?)
 }
 

@@ -23,7 +23,7 @@ use crate::{
     request::{DistillRun, RunReport, new_id},
     spend::{caps, spent_today},
 };
-use claude_mem_core::{app::App, failure::Failure};
+use claude_mem_core::{app::App, failure::Failure, format::count};
 
 /// Tolerance for the start time of two runs of the same command, such as `--since 3d`.
 const SAME_MOMENT_US: u64 = 3600 * 1_000_000;
@@ -165,6 +165,31 @@ impl PreparedReplay {
         let distill_run = DistillRun::new(app, parts, self.generation, progress)?;
         let run = || distill_run.run(plan, concurrency);
         Ok(if self.has_progress { with_progress(&admission, &self.prompt_set, run) } else { run() })
+    }
+
+    /// Why the generation is not complete after a run, if it is not. Requests that failed for good
+    /// are accepted with `allows_gaps`.
+    pub fn incomplete(&self, report: &RunReport, allows_gaps: bool) -> Option<Failure> {
+        let (total, generation) = (self.estimate.requests, self.generation);
+        let failure = match &report.stopped {
+            Some(stopped) => {
+                let left = count(total - report.answered, "request");
+                Failure::new(format!("{}; {left} of {total} are pending", stopped.message()))
+            }
+            None if report.parked > 0 && !allows_gaps => {
+                let reasons: Vec<&str> = report.reasons.iter().map(String::as_str).collect();
+                let (failed, why) = (count(report.parked, "request"), reasons.join("; "));
+                Failure::new(format!("{failed} of {total} failed: {why}"))
+            }
+            None => return None,
+        };
+        Some(
+            failure
+                .meaning(format!(
+                    "generation {generation} is incomplete; the current memories are unchanged"
+                ))
+                .remedy("run the same command again to continue; responses are reused"),
+        )
     }
 
     /// Records that the generation is complete and whether it becomes current. Its prompt is

@@ -4,7 +4,7 @@
 //! crash, at most the requests in flight are sent again. Writes no table.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -42,6 +42,8 @@ pub struct RunReport {
     pub answered: usize,
     /// Requests parked until the user retries them.
     pub parked: usize,
+    /// Why they failed, each reason once.
+    pub reasons: BTreeSet<String>,
     /// Ids of the distilled events.
     pub events: Vec<[u8; 16]>,
     pub observations: usize,
@@ -56,6 +58,7 @@ impl RunReport {
     pub fn add(&mut self, other: Self) {
         self.answered += other.answered;
         self.parked += other.parked;
+        self.reasons.extend(other.reasons);
         self.events.extend(other.events);
         self.observations += other.observations;
         self.summaries += other.summaries;
@@ -176,7 +179,7 @@ impl<'a> DistillRun<'a> {
             }
             let Some(permit) = self.admission.acquire(&at_most) else { return false };
             let sent = self.responder.distill(self.prompt_set, input, &earlier, &self.cancel);
-            let read = sent.and_then(|response| self.read(response, input));
+            let read = sent.and_then(|response| self.read(response, input, attempt));
             log_response(input, read.as_ref().map(|(response, _)| response));
             match &read {
                 Ok((response, _)) => self.admission.succeeded(&permit, &response.spent),
@@ -207,7 +210,9 @@ impl<'a> DistillRun<'a> {
                 }
                 Err(refusal) => {
                     if is_parked_after(refusal.class, counted) {
-                        lock(&self.done).parked += 1;
+                        let mut done = lock(&self.done);
+                        done.parked += 1;
+                        done.reasons.insert(refusal.message);
                         return true;
                     }
                     attempt += u32::from(counted > 0);
@@ -229,6 +234,7 @@ impl<'a> DistillRun<'a> {
         &self,
         mut response: Response,
         input: &TurnInput,
+        attempt: u32,
     ) -> Result<(Response, Reply), Refusal> {
         let kinds = &self.prompt_set.kinds;
         let mut reply = read_reply(&response.text, kinds);
@@ -238,25 +244,28 @@ impl<'a> DistillRun<'a> {
             response.text = text;
             reply = read_reply(&response.text, kinds);
         }
-        if reply.verdict == Verdict::Unreadable && self.prompt_set.is_free() {
-            // Built-in rules repeat what was typed: `none` reads as no text. A second attempt
-            // would give the same.
-            response.text = NOTHING.into();
-            reply = read_reply(&response.text, &self.prompt_set.kinds);
-        }
         if reply.verdict == Verdict::Unreadable {
-            let why = format!("cannot parse the response of {}", response.model);
-            let refusal = Refusal::new(FailureClass::Unreadable, why);
-            return Err(Refusal { spent: response.spent, reply: response.text, ..refusal });
-        }
-        let is_forgotten = reply.summary.is_none() && reply.summary_skipped.is_none();
-        if is_forgotten && input.is_over() && !self.prompt_set.is_free() {
-            let summary = rules::summary_of_work(&input.turn(None));
-            if let Some(summary) = summary {
-                response.text = format!("{}\n{summary}", response.text.trim_end());
-                let reply = read_reply(&response.text, &self.prompt_set.kinds);
-                return Ok((response, reply));
+            if self.prompt_set.is_free() {
+                // Built-in rules repeat what was typed: `none` reads as no text. A second attempt
+                // would give the same.
+                response.text = NOTHING.into();
+            } else if says_nothing(&response.text) || attempt > 1 && is_blank_form(&response.text) {
+                response.text = format!("{}\n<skip/>", response.text.trim_end());
+            } else {
+                let why = format!("cannot parse the response of {}", response.model);
+                let refusal = Refusal::new(FailureClass::Unreadable, why);
+                return Err(Refusal { spent: response.spent, reply: response.text, ..refusal });
             }
+            reply = read_reply(&response.text, kinds);
+        }
+        let is_summary_missing = reply.summary.is_none() && reply.summary_skipped.is_none();
+        if is_summary_missing
+            && input.is_over()
+            && !self.prompt_set.is_free()
+            && let Some(summary) = rules::summary_of_work(&input.turn(None))
+        {
+            response.text = format!("{}\n{summary}", response.text.trim_end());
+            reply = read_reply(&response.text, kinds);
         }
         Ok((response, reply))
     }
@@ -334,6 +343,28 @@ impl<'a> DistillRun<'a> {
     }
 }
 
+/// Words of a sentence that reports that there is nothing to record.
+const NOTHING_WORDS: [&str; 5] = ["nothing", "no observation", "no memor", "not worth", "routine"];
+const NOTHING_CHARS_MAX: usize = 160;
+
+/// Whether a response without elements reports that there is nothing to record: a short statement,
+/// neither a question nor a refusal. The decision is recorded as `<skip/>`, so that the words can
+/// change without changing old memories.
+fn says_nothing(text: &str) -> bool {
+    let text = text.trim().to_lowercase();
+    text.chars().count() <= NOTHING_CHARS_MAX
+        && !text.contains(['<', '?'])
+        && !["sorry", "cannot", "can't", "unable"].iter().any(|word| text.contains(word))
+        && NOTHING_WORDS.iter().any(|word| text.contains(word))
+}
+
+/// Whether a response consists of elements alone, which are empty if it could not be read. A model
+/// that returns the empty form twice has nothing to record.
+fn is_blank_form(text: &str) -> bool {
+    let text = text.trim().trim_matches('`').trim_start_matches("xml").trim();
+    text.starts_with('<') && text.ends_with('>')
+}
+
 /// A failure that names no events yet.
 pub(crate) fn failed(prompt_set: &PromptSet, generation: u32, refusal: &Refusal) -> AgentFailed {
     let wait = refusal.retry_after.unwrap_or_default().as_millis();
@@ -369,5 +400,35 @@ fn log_response(input: &TurnInput, response: Result<&Response, &Refusal>) {
             tracing::debug!(session, tokens_in, tokens_out, "response received");
         }
         Err(refusal) => tracing::debug!(session, class = ?refusal.class, "request failed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_statement_that_there_is_nothing_is_no_failure() {
+        let nothing = [
+            "Nothing to record here.",
+            "No observations: routine reading of files.",
+            "There was nothing new in this turn.",
+        ];
+        for text in nothing {
+            assert!(says_nothing(text), "{text}");
+        }
+        let long = "Nothing was found in the log. ".repeat(9);
+        let other = [
+            "I'm sorry, there is nothing I can help with.",
+            "Internal server error",
+            "Shall I record nothing?",
+            "<observation></observation> nothing",
+            &long,
+        ];
+        for text in other {
+            assert!(!says_nothing(text), "{text}");
+        }
+        assert!(is_blank_form("```xml\n<observation><type>bugfix</type></observation>\n```"));
+        assert!(!is_blank_form("I would write an <observation> here."));
     }
 }

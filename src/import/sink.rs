@@ -85,8 +85,7 @@ impl Report {
 pub struct Sink<'a> {
     /// Existing events.
     pub(super) store: &'a Store,
-    /// `None` for a dry run.
-    log: Option<EventLog>,
+    log: EventLog,
     scope: Scope,
     policy: Policy,
     batch: Vec<(Id, Envelope, Event)>,
@@ -100,7 +99,7 @@ pub struct Sink<'a> {
 
 impl<'a> Sink<'a> {
     /// The tables must be up to date with the log.
-    pub fn new(store: &'a Store, log: Option<EventLog>, scope: Scope, policy: Policy) -> Self {
+    pub fn new(store: &'a Store, log: EventLog, scope: Scope, policy: Policy) -> Self {
         let (batch, met, report) = (Vec::new(), HashSet::new(), Report::default());
         let progress = Progress::bytes("importing", 0);
         Self { store, log, scope, policy, batch, batch_bytes: 0, met, report, progress }
@@ -156,12 +155,10 @@ impl<'a> Sink<'a> {
             self.refuse("events larger than a record can be (16 MB)");
             return Ok(());
         };
-        if self.log.is_some() {
-            self.batch_bytes += bytes;
-            self.batch.push((id, envelope, event));
-            if self.batch.len() >= BATCH_EVENTS || self.batch_bytes >= BATCH_BYTES {
-                self.flush()?;
-            }
+        self.batch_bytes += bytes;
+        self.batch.push((id, envelope, event));
+        if self.batch.len() >= BATCH_EVENTS || self.batch_bytes >= BATCH_BYTES {
+            self.flush()?;
         }
         *self.report.added.entry(what).or_default() += 1;
         Ok(())
@@ -195,10 +192,8 @@ impl<'a> Sink<'a> {
 
     /// Writes the batch.
     pub(super) fn flush(&mut self) -> Result<(), Failure> {
-        if let Some(log) = &mut self.log
-            && !self.batch.is_empty()
-        {
-            log.record_all(&self.batch)?;
+        if !self.batch.is_empty() {
+            self.log.record_all(&self.batch)?;
         }
         self.batch.clear();
         self.batch_bytes = 0;
@@ -208,10 +203,10 @@ impl<'a> Sink<'a> {
     /// Writes and syncs the batch.
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
         self.flush()?;
-        match &mut self.log {
-            Some(log) if self.report.added_total() > 0 => Ok(log.sync()?),
-            _ => Ok(()),
+        if self.report.added_total() > 0 {
+            self.log.sync()?;
         }
+        Ok(())
     }
 }
 

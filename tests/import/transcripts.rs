@@ -112,6 +112,7 @@ fn a_second_import_adds_nothing_and_a_longer_transcript_only_what_is_new() {
     let would = import(&sandbox, &["--from", "transcripts", "--dry-run"]);
     let rest = import(&sandbox, &["--from", "transcripts"]);
     assert!(added(&rest) > 0 && added(&would) == added(&rest), "{rest}");
+    assert!(would["to_ask"]["questions"].as_u64().unwrap() > 0, "{would}");
     assert_eq!(added(&import(&sandbox, &["--from", "transcripts"])), 0);
     let whole = Sandbox::new();
     whole.write(path, &text);

@@ -254,7 +254,7 @@ fn import(app: &mut App, transcripts: &Path) -> Result<u64, Failure> {
     let (store, _) = store::open_whole(app)?;
     let log = EventLog::open(&app.paths.log(), Options::default())?;
     let policy = redaction::policy(&app.settings);
-    let mut sink = Sink::new(&store, Some(log), Scope::default(), policy);
+    let mut sink = Sink::new(&store, log, Scope::default(), policy);
     claude_mem_import::import(app, &mut sink, From::Transcripts, transcripts)?;
     for damage in &sink.report.damage {
         app.output.say(format_args!("warning: {damage}"));

@@ -261,6 +261,14 @@ pub struct Setup<'a> {
     pub environment: &'a Environment,
 }
 
+/// A provider with its model as shown to the user. The built-in rules have no model, only a version.
+pub fn label(provider: &str, model: &str) -> String {
+    match provider {
+        auto::RULES => "the built-in rules".into(),
+        _ => format!("{provider} ({model})"),
+    }
+}
+
 type Open = fn(&Setup<'_>) -> Result<Box<dyn Provider>, Refusal>;
 
 /// Every provider that sends requests to a model.

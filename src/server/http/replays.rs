@@ -274,7 +274,7 @@ fn work(
         // A response that could not be appended in time was spilled. It must be in the log before
         // ReprocessFinished.
         let log = store::open_log(&app)?;
-        if let Some(failure) = incomplete(&asked) {
+        if let Some(failure) = prepared.incomplete(&asked, false) {
             store::fold(&mut store, &log)?;
             return Err(failure);
         }
@@ -285,15 +285,6 @@ fn work(
     let log = store::open_log(&app)?;
     store.rebuild(&log, |_| ())?;
     Ok(())
-}
-
-/// Why the generation is incomplete.
-fn incomplete(asked: &RunReport) -> Option<Failure> {
-    match &asked.stopped {
-        Some(stopped) => Some(Failure::new(stopped.message())),
-        None if asked.parked > 0 => Some(Failure::new("some requests failed")),
-        None => None,
-    }
 }
 
 fn note(run: &Run, asked: &RunReport) {
