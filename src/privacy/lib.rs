@@ -25,7 +25,7 @@ pub use json_strings::{end_of_string, read_string};
 pub use text_forms::{redact_json_or_text, redact_path, redact_reply};
 
 use clip::Clip;
-use secrets::{Found, Name};
+use secrets::{Found, Name, Scan};
 
 /// The default of [`Policy::field_bytes_max`] and of its setting.
 pub const FIELD_BYTES_MAX_DEFAULT: usize = 256 << 10;
@@ -112,42 +112,35 @@ fn redact_secrets(text: &str, name: Option<Name>, redact: bool, limit: usize) ->
     let plain = if redact { secrets::redact_escaped(text) } else { None };
     let text = plain.as_deref().unwrap_or(text);
     let bytes = text.as_bytes();
-    let named = name.filter(|_| redact).and_then(|name| name.secret_in(bytes));
-    let first = match named {
-        Some(whole) if whole.start == 0 => named,
-        _ if redact => {
-            secrets::next(bytes, 0).into_iter().chain(named).min_by_key(|found| found.start)
-        }
-        _ => None,
-    };
+    let mut scan = Scan::with(bytes, name.and_then(|name| name.secret_in(bytes)));
+    let first = if redact { scan.next() } else { None };
     let is_read = !work::is_over();
     if first.is_none() && is_read && text.len() <= limit.max(clip::LIMIT_BYTES_MIN) {
         return plain;
     }
-    Some(rewrite(text, first, limit))
+    Some(rewrite(text, first.into_iter().chain(scan.filter(|_| redact)), limit))
 }
 
 /// Rewrites the text from the first secret on. Separate from [`redact_secrets`], which most texts
 /// leave unchanged, because the hash of cut text takes two pages of stack.
 #[inline(never)]
-fn rewrite(text: &str, first: Option<Found>, limit: usize) -> String {
+fn rewrite(text: &str, found: impl Iterator<Item = Found>, limit: usize) -> String {
     let mut clip = Clip::new(limit, text.len());
-    write_redacted(text, first, |piece| clip.push(piece));
+    write_redacted(text, found, |piece| clip.push(piece));
     clip.finish()
 }
 
-/// Emits the text in pieces, with placeholders for the first and all further secrets. Text after
-/// the work limit is dropped.
-fn write_redacted(text: &str, first: Option<Found>, mut push: impl FnMut(&str)) {
+/// Emits the text in pieces, with placeholders for its secrets. Text after the work limit is
+/// dropped.
+fn write_redacted(text: &str, found: impl Iterator<Item = Found>, mut push: impl FnMut(&str)) {
     let mut at = 0;
-    let mut next = first;
-    while let Some(Found { start, end, rule }) = next
-        && !work::is_over()
-    {
+    for Found { start, end, rule } in found {
+        if work::is_over() {
+            break;
+        }
         push(&text[at..start]);
         write_placeholder(rule, &mut push);
         at = end;
-        next = secrets::next(text.as_bytes(), at);
     }
     match work::is_over() {
         true => push(&work::cut_note(text.len() - at)),

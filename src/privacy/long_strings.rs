@@ -13,7 +13,8 @@ use memchr::{memchr_iter, memmem};
 use crate::{
     clip::{ceil_boundary, floor_boundary, side},
     json_strings::{is_escaped, unescape, write_escaped},
-    secrets, tags, work, write_redacted,
+    secrets::{self, Scan},
+    tags, work, write_redacted,
 };
 
 /// Extra bytes to read, because a placeholder may be shorter than its secret.
@@ -150,7 +151,8 @@ fn redacted<'a>(raw: &str, redact: bool, text: &'a mut String) -> Option<Cow<'a,
     if redact && let Some(plain) = secrets::redact_escaped(text) {
         *text = plain;
     }
-    let first = if redact { secrets::next(text.as_bytes(), 0) } else { None };
+    let mut scan = Scan::new(text.as_bytes());
+    let first = if redact { scan.next() } else { None };
     if work::is_over() {
         return None;
     }
@@ -158,7 +160,7 @@ fn redacted<'a>(raw: &str, redact: bool, text: &'a mut String) -> Option<Cow<'a,
         return Some(Cow::Borrowed(text));
     }
     let mut out = String::with_capacity(text.len());
-    write_redacted(text, first, |piece| out.push_str(piece));
+    write_redacted(text, first.into_iter().chain(scan), |piece| out.push_str(piece));
     Some(Cow::Owned(out))
 }
 

@@ -75,6 +75,23 @@ fn the_corpus_is_classified_inside_json() {
 }
 
 #[test]
+fn realistic_secrets_are_redacted() {
+    let examples = generator::realistic();
+    assert!(examples.len() >= 300);
+    let kept = |example: &&generator::Example| !example.is_redacted(&text(&example.text));
+    let kept: Vec<String> = examples.iter().filter(kept).map(|one| text(&one.text)).collect();
+    assert!(kept.len() * 100 <= examples.len() * 3, "{}:\n{}", kept.len(), kept.join("\n~\n"));
+}
+
+#[test]
+fn texts_like_secrets_stay() {
+    let texts: Vec<String> = generator::lookalikes().into_iter().map(|one| one.text).collect();
+    assert!(texts.len() >= 300);
+    let changed: Vec<_> = texts.iter().filter(|one| text(one) != **one).collect();
+    assert!(changed.len() * 100 <= texts.len(), "{}: {changed:#?}", changed.len());
+}
+
+#[test]
 fn text_around_a_secret_stays() {
     let cases = [
         ("postgres://app:hunter2@db:5432/x", "postgres://app:[redacted:url-password]@db:5432/x"),
@@ -132,6 +149,18 @@ fn values_of_members_named_like_secrets_are_redacted() {
         ),
         (r#"{"token":"identifier","max_tokens":5}"#, r#"{"token":"identifier","max_tokens":5}"#),
         (r#"{"passwo\u0072d":"\u0061bcd"}"#, r#"{"passwo\u0072d":"[redacted:password]"}"#),
+        (
+            r#"{"data":{"a":"b3R0ZXI="},"kind":"Secret","metadata":{"name":"db"}}"#,
+            r#"{"data":{"a":"[redacted:kubernetes-secret]"},"kind":"Secret","metadata":{"name":"db"}}"#,
+        ),
+        (
+            r#"{"kty":"EC","d":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU"}"#,
+            r#"{"kty":"EC","d":"[redacted:private-key]"}"#,
+        ),
+        (
+            r#"{"data":{"a":"b3R0ZXI="},"kind":"ConfigMap"}"#,
+            r#"{"data":{"a":"b3R0ZXI="},"kind":"ConfigMap"}"#,
+        ),
         (r#"{"password":"a","x":"abcd1234"}"#, r#"{"password":"a","x":"abcd1234"}"#),
     ];
     for (raw, expected) in cases {
@@ -305,79 +334,18 @@ fn is_json(raw: &str) -> bool {
 }
 
 fn piece() -> impl Strategy<Value = String> {
+    #[rustfmt::skip]
     let made = [
-        "<private>",
-        "</private>",
-        "<private/>",
-        "\\u003cprivate>",
-        "<pri",
-        "vate>",
-        "password",
-        "=",
-        ": ",
-        "\"",
-        "\\",
-        "'",
-        "\n",
-        "\\n",
-        "://",
-        "user:",
-        "@host",
-        "sk-",
-        "eyJ",
-        "AKIA",
-        "ghp_",
-        "Bearer ",
-        "Authorization: ",
-        "-----BEGIN PRIVATE KEY-----",
-        "-----END PRIVATE KEY-----",
-        "API_KEY",
-        "token",
-        "ä€𝄞",
-        "\0",
-        "0123456789abcdef0123",
-        "ABCDEFGHIJ234567",
-        ".",
-        "_",
-        "$",
-        "{",
-        "}",
-        "[redacted:x]",
-        "hunter2",
-        " ",
-        "<password>",
-        "--token",
-        "key",
-        "hooks.slack.com/",
-        ":AA",
-        "\u{fffd}",
-        "\u{1b}[32m",
-        "\\x1b[0m",
-        "%3D",
-        "%40",
-        "&quot;",
-        "Passwort ist ",
-        "密码：",
-        "$6$",
-        "mysql -p",
-        "curl -u ",
-        "?sig=",
-        "abc8Q~",
-        "PuTTY-User-Key-File-",
-        "Private-Lines: ",
-        "echo ",
-        " | chpasswd",
-        ":5432:",
-        "\"d\":",
-        "kty",
-        "IDENTIFIED BY '",
-        "sqlplus ",
-        " value=",
-        " is ",
-        "<string>",
-        "|| ",
-        ", ",
-        "`",
+        "<private>", "</private>", "<private/>", "\\u003cprivate>", "<pri", "vate>", "password",
+        "=", ": ", "\"", "\\", "'", "\n", "\\n", "://", "user:", "@host", "sk-", "eyJ", "AKIA",
+        "ghp_", "Bearer ", "Authorization: ", "-----BEGIN PRIVATE KEY-----",
+        "-----END PRIVATE KEY-----", "API_KEY", "token", "ä€𝄞", "\0", "0123456789abcdef0123",
+        "ABCDEFGHIJ234567", ".", "_", "$", "{", "}", "[redacted:x]", "hunter2", " ",
+        "<password>", "--token", "key", "hooks.slack.com/", ":AA", "\u{fffd}", "\u{1b}[32m",
+        "\\x1b[0m", "%3D", "%40", "&quot;", "Passwort ist ", "密码：", "$6$", "mysql -p",
+        "curl -u ", "?sig=", "abc8Q~", "PuTTY-User-Key-File-", "Private-Lines: ", "echo ",
+        " | chpasswd", ":5432:", "\"d\":", "kty", "IDENTIFIED BY '", "sqlplus ", " value=",
+        " is ", "<string>", "|| ", ", ", "`",
     ];
     prop_oneof![4 => proptest::sample::select(made.to_vec()).prop_map(str::to_owned), 1 => ".{0,8}"]
 }

@@ -4,6 +4,8 @@ const VENDORS: &str = include_str!("../fixtures/secrets/vendors.txt");
 const FORMS: &str = include_str!("../fixtures/secrets/forms.txt");
 const PLANTED: &str = include_str!("../fixtures/secrets/planted.txt");
 const HARMLESS: &str = include_str!("../fixtures/secrets/harmless.txt");
+const REALISTIC: &str = include_str!("../fixtures/secrets/realistic.txt");
+const LOOKALIKES: &str = include_str!("../fixtures/secrets/lookalikes.txt");
 
 /// A text, and the secrets in it that must be removed.
 pub(crate) struct Example {
@@ -80,7 +82,26 @@ pub(crate) fn in_prose() -> Vec<Example> {
 
 /// One of each kind and form, by group.
 pub(crate) fn planted() -> Vec<Example> {
-    lines(PLANTED)
+    grouped(PLANTED)
+}
+
+/// Secrets in the contexts in which agents meet them, by group.
+pub(crate) fn realistic() -> Vec<Example> {
+    grouped(REALISTIC)
+}
+
+/// Texts that resemble the realistic secrets.
+pub(crate) fn lookalikes() -> Vec<Example> {
+    let example = |line| Example {
+        group: "lookalikes".into(),
+        text: expand(line).0,
+        secrets: Vec::new(),
+    };
+    lines(LOOKALIKES).map(example).collect()
+}
+
+fn grouped(file: &'static str) -> Vec<Example> {
+    lines(file)
         .map(|line| {
             let (group, template) = line.split_once('\t').expect("a group, a tab, a text");
             Example::new(group, template)
@@ -170,6 +191,7 @@ fn unescape(template: &str) -> String {
     template
         .replace("\\\\", "\u{1}")
         .replace("\\n", "\n")
+        .replace("\\t", "\t")
         .replace("\\e", "\u{1b}")
         .replace('\u{1}', "\\")
 }
@@ -202,7 +224,8 @@ fn pieces(template: &str) -> impl Iterator<Item = Piece<'_>> {
 }
 
 fn hole(text: &str) -> Option<usize> {
-    let classes = ["alnum", "hex", "upper", "lower", "letters", "base64", "word", "digits"];
+    let classes =
+        ["alnum", "hex", "upper", "lower", "letters", "base64", "word", "digits", "coded"];
     let holes = classes.iter().filter_map(|class| text.find(&format!("{{{class}:")));
     holes.chain(text.find("{=")).min()
 }
@@ -211,6 +234,10 @@ fn hole(text: &str) -> Option<usize> {
 pub(crate) fn made_up(hole: &str, seed: u32) -> String {
     if let Some(literal) = hole.strip_prefix('=') {
         return literal.to_owned();
+    }
+    if let Some(coded) = hole.strip_prefix("coded:") {
+        let (prefix, length) = coded.rsplit_once(':').expect("a prefix and a length");
+        return base64(&format!("{prefix}{}", made_up(&format!("alnum:{length}"), seed)));
     }
     let (class, length) = hole.split_once(':').expect("a class and a length");
     let alphabet: &[u8] = match class {
@@ -230,4 +257,17 @@ pub(crate) fn made_up(hole: &str, seed: u32) -> String {
         char::from(alphabet[state as usize % alphabet.len()])
     });
     characters.collect()
+}
+
+fn base64(text: &str) -> String {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let groups = text.as_bytes().chunks(3).map(|group| {
+        let bits = (0..3).fold(0, |bits, at| bits << 8 | u32::from(*group.get(at).unwrap_or(&0)));
+        let digit = |at: usize| match at <= group.len() {
+            true => char::from(DIGITS[(bits >> (18 - 6 * at)) as usize & 63]),
+            false => '=',
+        };
+        (0..4).map(digit).collect::<String>()
+    });
+    groups.collect()
 }

@@ -177,15 +177,17 @@ fn a_token_with_a_known_format_is_redacted_in_a_sentence() {
 
 #[test]
 fn secrets_of_every_kind_and_form_are_redacted() {
-    let examples = generator::planted();
-    assert!(examples.len() > 320);
+    let mut examples = generator::planted();
+    examples.extend(generator::realistic());
+    assert!(examples.len() > 620);
     Rates::redacted(&examples).assert_at_least(90, 75);
 }
 
 #[test]
 fn text_that_only_looks_like_a_secret_is_unchanged() {
-    let examples = generator::harmless();
-    assert!(examples.len() > 650);
+    let mut examples = generator::harmless();
+    examples.extend(generator::lookalikes());
+    assert!(examples.len() > 950);
     Rates::of(&examples, |example, stored| stored == example.text).assert_at_least(90, 85);
 }
 

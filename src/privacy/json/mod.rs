@@ -3,13 +3,13 @@
 //! Unchanged text is copied in spans as long as possible. Nesting is a list of brackets, not
 //! recursion, so ten thousand levels cost ten thousand bytes.
 
-mod arrays;
+mod neighbours;
 
 use std::{borrow::Cow, collections::BTreeMap};
 
 use blake3::Hasher;
 
-use arrays::Neighbours;
+use neighbours::Neighbours;
 
 use crate::{
     Policy, clip,
@@ -67,6 +67,8 @@ struct JsonPass<'a> {
     /// Replacements for strings that were redacted together with their neighbors, by offset.
     replaced: BTreeMap<usize, String>,
     names: Names,
+    /// The number of open brackets inside of the data of a Kubernetes secret.
+    secret_depth: Option<usize>,
     /// The length of the output after the last complete value: where it may be cut.
     whole: usize,
     /// Set once the total limit is reached. Boxed, because a hash takes half a page and few values
@@ -83,6 +85,8 @@ struct Names {
     described: Option<Name>,
     is_name: bool,
     is_value: bool,
+    /// The next value is the data of a Kubernetes secret.
+    is_secret_data: bool,
 }
 
 /// State after the total limit was reached.
@@ -117,6 +121,7 @@ impl<'a> JsonPass<'a> {
             read_together: Vec::new(),
             replaced: BTreeMap::new(),
             names: Names::default(),
+            secret_depth: None,
             whole: 0,
             rest: None,
             scratch: String::new(),
@@ -146,6 +151,9 @@ impl<'a> JsonPass<'a> {
     fn value(&mut self, byte: u8) -> Option<Expect> {
         match byte {
             b'{' => {
+                if self.names.is_secret_data {
+                    self.secret_depth = Some(self.open.len() + 1);
+                }
                 // `{"db_password": {"value": "…"}}`
                 self.names = Names { described: self.names.name, ..Names::default() };
                 return Some(self.open(b'}', Expect::NameOrEnd));
@@ -177,6 +185,7 @@ impl<'a> JsonPass<'a> {
         self.at += 1;
         self.names = Names::default();
         self.value_done();
+        self.secret_depth.take_if(|depth| *depth == self.open.len());
         self.open.pop();
         if closing == b']' {
             self.read_together.pop();
@@ -217,6 +226,8 @@ impl<'a> JsonPass<'a> {
             };
             self.names.is_name = is_one_of(&["name", "key", "variable", "parameterkey"]);
             self.names.is_value = is_one_of(&["value", "parametervalue"]);
+            self.names.is_secret_data = matches!(name, b"data" | b"stringData")
+                && secrets::is_kubernetes_secret(self.raw.as_bytes(), string.start, self.at);
         }
         self.put(string, None);
         self.skip_blanks();
@@ -233,6 +244,10 @@ impl<'a> JsonPass<'a> {
             return Some(());
         }
         let mut string = self.string()?;
+        if self.secret_depth == Some(self.open.len()) && !string.text.is_empty() {
+            let text = Cow::Borrowed("[redacted:kubernetes-secret]");
+            string = StringRead { text, changed: true, ..string };
+        }
         if let Some(text) = replaced {
             string = StringRead { text: Cow::Owned(text), changed: true, ..string };
         }
@@ -382,7 +397,8 @@ fn short_string(rest: &str) -> Option<&str> {
 
 /// What a name implies about its value. Most imply nothing, which is cheap to check.
 pub(super) fn name_of(name: &[u8]) -> Option<Name> {
-    if secrets::may_hold(name) { Name::of(name) } else { None }
+    // The members of a JSON Web Key are too short for a trigger.
+    if name.len() <= 2 || secrets::may_hold(name) { Name::of(name) } else { None }
 }
 
 /// A string as read.

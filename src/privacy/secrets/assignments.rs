@@ -3,6 +3,7 @@
 
 use super::{
     Found,
+    after_name::AfterName,
     names::{Kind, kind_of},
     punctuation::{
         CDATA_END, Operator, brackets, count_blanks, element_start, literal_prefix, quote_at,
@@ -10,8 +11,9 @@ use super::{
     },
     randomness::is_generated,
     rules::{percent_encoded, run},
-    unsigned::AfterName,
-    values::{AssignmentSyntax, secret_in},
+    shapes::{block_end, wrapped_end},
+    tables::table,
+    values::{AssignmentSyntax, is_spoken_secret, secret_in},
 };
 use crate::work;
 
@@ -45,11 +47,25 @@ pub(super) fn assignment(text: &[u8], at: usize) -> Option<Found> {
     place.secret(text, kind).or_else(|| place.behind_type(text)?.secret(text, kind))
 }
 
+/// The secret assigned to a name that ends in `code`, perhaps two words.
+pub(super) fn code(text: &[u8], at: usize) -> Option<Found> {
+    const BETWEEN_BYTES_MAX: usize = 16;
+    let rest = &text[at..text.len().min(at + BETWEEN_BYTES_MAX)];
+    let word = rest.windows(4).position(|word| word.eq_ignore_ascii_case(b"code"))?;
+    assignment(text, at + word)
+}
+
+/// The secrets of the table whose header has the name around `at`, and how far it was read.
+pub(super) fn table_around(text: &[u8], at: usize) -> Option<(Vec<Found>, usize)> {
+    let (start, end) = name_around(text, at);
+    if start < end { table(text, start, end) } else { None }
+}
+
 /// The values of a name in the plural: `api_tokens = ["…", "…"]`, `API_KEYS=…,…`. Tokens have to
 /// look generated.
 fn several(text: &[u8], name: usize, end: usize, place: &Place) -> Option<Found> {
     const LIST_BYTES_MAX: usize = 1 << 10;
-    const ITEM_BYTES_MIN: usize = 16;
+    const ITEM_BYTES_MIN: usize = 10;
     let kind = kind_of_several(&text[name..end])?;
     let list = &text[place.start..text.len().min(place.start + LIST_BYTES_MAX)];
     let separates: fn(u8) -> bool = match list.first()? {
@@ -139,7 +155,8 @@ fn name_around(text: &[u8], at: usize) -> (usize, usize) {
     }
     let rest = &text[at..text.len().min(at + NAME_BYTES_MAX)];
     let end = at + run(rest, in_name);
-    if text[start..end].eq_ignore_ascii_case(b"key") {
+    let words: [&[u8]; 2] = [b"key", b"code"];
+    if words.iter().any(|word| text[start..end].eq_ignore_ascii_case(word)) {
         start -= word_before_key(&text[..start]);
     }
     (start, end)
@@ -147,7 +164,15 @@ fn name_around(text: &[u8], at: usize) -> (usize, usize) {
 
 /// In prose, `API key` is two words.
 fn word_before_key(before: &[u8]) -> usize {
-    let words: [&[u8]; 4] = [b"api ", b"access ", b"secret ", b"private "];
+    let words: [&[u8]; 7] = [
+        b"api ",
+        b"access ",
+        b"secret ",
+        b"private ",
+        b"verification ",
+        b"one-time ",
+        b"security ",
+    ];
     let fits = |word: &&&[u8]| {
         before.len() >= word.len() && before[before.len() - word.len()..].eq_ignore_ascii_case(word)
     };
@@ -168,6 +193,8 @@ pub(super) struct Place {
     pub(super) element: bool,
     /// Whether it extends to the end of the line.
     pub(super) header: bool,
+    /// Whether it is a block of lines, each indented as much as the first.
+    pub(super) block: bool,
 }
 
 impl Place {
@@ -176,8 +203,10 @@ impl Place {
         if let Some(start) = element_start(text, name, end) {
             let blanks =
                 run(&text[start..text.len().min(start + 64)], |byte| byte.is_ascii_whitespace());
-            let (written, start) = (AssignmentSyntax::Quoted, start + blanks);
-            return Some(Self { written, start, quote: None, element: true, header: false });
+            let is_cell = text[..start].ends_with(b"<td>") || text[..start].ends_with(b"<dd>");
+            let written = if is_cell { AssignmentSyntax::Spoken } else { AssignmentSyntax::Quoted };
+            let start = start + blanks;
+            return Some(Self { element: true, ..Self::plain(written, start) });
         }
         let quoted_name = quote_at(&text[end..]).map_or(0, |(_, backslashes)| backslashes + 1);
         let mut at = end + quoted_name;
@@ -236,7 +265,7 @@ impl Place {
                 Operator::Colon => place.written == AssignmentSyntax::Loose,
                 _ => place.written == AssignmentSyntax::Tight && is_dotted,
             };
-            if sign == Operator::Colon
+            if (sign == Operator::Colon || text[place.start..].starts_with(b"<<"))
                 && let Some(below) = place.on_next_line(text, name)
             {
                 return Some(below);
@@ -260,7 +289,11 @@ impl Place {
                 start += 2 * mark;
             }
         }
-        Self { written, start, quote, element: false, header: false }
+        Self { quote, ..Self::plain(written, start) }
+    }
+
+    fn plain(written: AssignmentSyntax, start: usize) -> Self {
+        Self { written, start, quote: None, element: false, header: false, block: false }
     }
 
     /// Whether the line has nothing but name and value, as in YAML and properties files.
@@ -271,15 +304,19 @@ impl Place {
         value > 0 && is_last && starts_line(text, name)
     }
 
-    /// In YAML the value may be on the next line.
+    /// A value on the next line: in YAML, of a `<<EOF`, or printed below `Password:`.
     fn on_next_line(&self, text: &[u8], name: usize) -> Option<Self> {
         let rest = &text[self.start..];
-        let mark = run(&rest[..rest.len().min(4)], |byte| b"|>+-2".contains(&byte));
-        let line = match &rest[mark..] {
-            [b'\n', ..] => mark + 1,
-            [b'\r', b'\n', ..] => mark + 2,
-            _ => return None,
+        let in_mark: fn(u8) -> bool = match rest.starts_with(b"<<") {
+            true => |byte| b"<~-'\"_".contains(&byte) || byte.is_ascii_uppercase(),
+            false => |byte| b"|>+-2".contains(&byte),
         };
+        let mark = run(&rest[..rest.len().min(16)], in_mark);
+        let line =
+            mark + run(&rest[mark..rest.len().min(mark + 4)], |byte| b"\r\n".contains(&byte));
+        if line == mark {
+            return None;
+        }
         let indent = run(&rest[line..rest.len().min(line + 64)], |byte| b" \t+".contains(&byte));
         let value = &rest[line + indent..];
         let value = &value[..run(&value[..value.len().min(VALUE_BYTES_MAX)], |byte| byte != b'\n')];
@@ -288,9 +325,15 @@ impl Place {
             0 => !value.iter().any(|byte| byte.is_ascii_whitespace() || b":{}[]".contains(byte)),
             _ => value.len() < VALUE_BYTES_MAX,
         };
-        let fits = indent > 0 && !value.is_empty() && is_value && starts_line(text, name);
-        let written = if mark == 0 { AssignmentSyntax::Loose } else { AssignmentSyntax::Quoted };
-        fits.then(|| Self { written, start: self.start + line + indent, ..*self })
+        let is_yaml = indent > 0 && starts_line(text, name);
+        let written = match mark {
+            0 if is_yaml => AssignmentSyntax::Loose,
+            0 => AssignmentSyntax::Spoken,
+            _ => AssignmentSyntax::Quoted,
+        };
+        let fits = !value.is_empty() && is_value && (is_yaml || mark == 0 || rest[0] == b'<');
+        let start = self.start + line + indent;
+        fits.then(|| Self { written, start, block: mark > 0, ..*self })
     }
 
     /// Whether this is a type followed by a value: `ERROR_BAD_PASSWORD: WIN32_ERROR = 86`.
@@ -339,6 +382,14 @@ impl Place {
         let is_cut = self.quote.is_none() && !self.element && length == VALUE_BYTES_MAX;
         if is_cut && found.end == end {
             found.end += self.length(&text[end..]);
+        }
+        if self.written == AssignmentSyntax::Spoken {
+            found.end += changed_to(&text[found.end..]);
+        }
+        if self.block {
+            found.end = block_end(text, self.start, found.end);
+        } else if self.quote.is_none() {
+            found.end = wrapped_end(text, found.start, found.end);
         }
         if let Some((_, backslashes)) = self.quote
             && found.end == end
@@ -421,6 +472,15 @@ fn changed_value(rest: &[u8], mark: usize) -> usize {
         }
         _ => 0,
     }
+}
+
+/// The length of the new value in a sentence: `the password from … to …`.
+fn changed_to(rest: &[u8]) -> usize {
+    const VALUE_BYTES_MAX: usize = 64;
+    let Some(value) = rest.strip_prefix(b" to ") else { return 0 };
+    let value = &value[..value.len().min(VALUE_BYTES_MAX)];
+    let length = run(value, |byte| byte.is_ascii_graphic() && !b",;".contains(&byte));
+    if is_spoken_secret(&value[..length], false) { 4 + length } else { 0 }
 }
 
 /// The length of the mark that ends bold text, and the blanks after it: `**Password:** …`.

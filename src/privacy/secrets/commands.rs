@@ -7,8 +7,8 @@ use memchr::{memchr, memchr2, memmem, memrchr};
 
 use super::{
     Found,
-    cookies::cookies,
-    names::Kind,
+    headers::cookies,
+    names::{Kind, kind_of},
     rules::run,
     values::{is_placeholder, is_spoken_secret},
 };
@@ -36,64 +36,44 @@ enum OptionValue {
     GluedPassword,
 }
 
-/// An option with a secret value, and its commands.
+/// An option with a secret value, and its commands, separated by commas.
 struct Login {
     letter: u8,
     takes: OptionValue,
-    commands: &'static [&'static str],
+    commands: &'static str,
+}
+
+const fn login(letter: u8, takes: OptionValue, commands: &'static str) -> Login {
+    Login { letter, takes, commands }
 }
 
 const OPTIONS: &[Login] = &[
-    Login { letter: b'u', takes: OptionValue::Login, commands: &["curl"] },
-    Login { letter: b'U', takes: OptionValue::Login, commands: &["curl"] },
-    Login {
-        letter: b'U',
-        takes: OptionValue::SambaLogin,
-        commands: &["smbclient", "rpcclient", "smbmap"],
-    },
-    Login { letter: b'b', takes: OptionValue::Cookies, commands: &["curl"] },
-    Login { letter: b'a', takes: OptionValue::Login, commands: &["http", "https", "xh", "xhs"] },
-    Login { letter: b'a', takes: OptionValue::Password, commands: &["redis-cli", "valkey-cli"] },
-    Login {
-        letter: b'p',
-        takes: OptionValue::GluedPassword,
-        commands: &["mysql", "mysqldump", "mysqladmin", "mysqlimport", "mariadb"],
-    },
-    Login {
-        letter: b'p',
-        takes: OptionValue::GluedPassword,
-        commands: &["mariadb-dump", "mycli", "7z", "7za", "sshpass"],
-    },
-    Login {
-        letter: b'p',
-        takes: OptionValue::Password,
-        commands: &["sshpass", "mongosh", "mongo", "mongodump", "mongorestore"],
-    },
-    Login {
-        letter: b'p',
-        takes: OptionValue::Password,
-        commands: &["docker login", "podman login", "az login", "oc login", "cf login", "useradd"],
-    },
-    Login {
-        letter: b'p',
-        takes: OptionValue::Password,
-        commands: &["az sql", "az mysql", "az postgres"],
-    },
-    Login {
-        letter: b'p',
-        takes: OptionValue::Password,
-        commands: &["cqlsh", "twine", "nxc", "crackmapexec", "registry login"],
-    },
-    Login {
-        letter: b'P',
-        takes: OptionValue::Password,
-        commands: &["zip", "unzip", "sqlcmd", "bcp", "ipmitool"],
-    },
-    Login {
-        letter: b'w',
-        takes: OptionValue::Password,
-        commands: &["ldapsearch", "ldapmodify", "ldapadd", "ldapwhoami", "vsql"],
-    },
+    login(b'u', OptionValue::Login, "curl"),
+    login(b'U', OptionValue::Login, "curl"),
+    login(b'U', OptionValue::SambaLogin, "smbclient,rpcclient,smbmap"),
+    login(b'b', OptionValue::Cookies, "curl"),
+    login(b'a', OptionValue::Login, "http,https,xh,xhs"),
+    login(b'a', OptionValue::Password, "redis-cli,valkey-cli"),
+    login(
+        b'p',
+        OptionValue::GluedPassword,
+        "\
+         mysql,mysqldump,mysqladmin,mysqlimport,mariadb,mariadb-dump,mycli,7z,7za,sshpass",
+    ),
+    login(
+        b'p',
+        OptionValue::Password,
+        "\
+         sshpass,mongosh,mongo,mongodump,mongorestore,docker login,podman login,az login,\
+         oc login,cf login,useradd,az sql,az mysql,az postgres,cqlsh,twine,nxc,crackmapexec,\
+         registry login",
+    ),
+    login(b'P', OptionValue::Password, "zip,unzip,sqlcmd,bcp,ipmitool"),
+    login(b'w', OptionValue::Password, "ldapsearch,ldapmodify,ldapadd,ldapwhoami,vsql"),
+    login(b'k', OptionValue::Password, "openssl"),
+    login(b'K', OptionValue::Password, "openssl"),
+    login(b'A', OptionValue::Password, "snmpwalk,snmpget,snmpset,snmpbulkwalk"),
+    login(b'X', OptionValue::Password, "snmpwalk,snmpget,snmpset,snmpbulkwalk"),
 ];
 
 /// The secret value of the option whose trigger is at `at`.
@@ -147,7 +127,8 @@ fn letter_at(text: &[u8], at: usize) -> Option<(u8, usize)> {
         let is_long = matches!(rest.get(length), Some(b' ' | b'='));
         return is_long.then_some((b'u', at + length));
     }
-    let plain = run(&rest[2..], |byte| PLAIN.contains(&byte));
+    let is_single = matches!(rest.get(3), Some(b' ' | b'=' | b'"' | b'\''));
+    let plain = if is_single { 0 } else { run(&rest[2..], |byte| PLAIN.contains(&byte)) };
     let letter = *rest.get(2 + plain)?;
     let is_known = OPTIONS.iter().any(|login| login.letter == letter);
     is_known.then_some((letter, at + 3 + plain))
@@ -218,7 +199,7 @@ fn in_word(byte: u8) -> bool {
 impl Login {
     /// Whether one of the commands is here, in any letter case.
     fn is_at(&self, rest: &[u8]) -> bool {
-        self.commands.iter().any(|command| {
+        self.commands.split(',').any(|command| {
             let command = command.as_bytes();
             let behind = rest.get(command.len()).copied().unwrap_or(b' ');
             rest[0].eq_ignore_ascii_case(&command[0])
@@ -259,32 +240,79 @@ pub(super) fn piped(text: &[u8], at: usize) -> Option<Found> {
     plausible.then_some(Found { start, end: start + length, rule: Kind::Password.rule() })
 }
 
-/// The password at the end of `htpasswd -b FILE USER …` and `rabbitmqctl add_user USER …`.
-pub(super) fn last_argument(text: &[u8], at: usize) -> Option<Found> {
+/// The password among the arguments of a command: `htpasswd -b FILE USER …`.
+pub(super) fn argument(text: &[u8], at: usize) -> Option<Found> {
     let rest = &text[at..text.len().min(at + VALUE_BYTES_MAX)];
-    let line = &rest[..run(rest, |byte| !b"\n\\;|&<>".contains(&byte))];
+    let line = &rest[..run(rest, |byte| !b"\n;|&<>".contains(&byte))];
     if line.len() == VALUE_BYTES_MAX {
         return None;
     }
-    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    let (command, first) = (words.next()?.to_ascii_lowercase(), words.next()?.to_ascii_lowercase());
-    let users = words.clone().count().checked_sub(1)?;
-    let word = words.next_back()?;
-    let takes_password = match command.as_slice() {
-        b"htpasswd" => first.starts_with(b"-") && first.contains(&b'b') && users > 0,
-        b"rabbitmqctl" => {
-            let verbs: [&[u8]; 3] = [b"add_user", b"change_password", b"authenticate_user"];
-            verbs.contains(&first.as_slice()) && users > 0
-        }
-        _ => false,
-    };
-    let start = at + line.trim_ascii_end().len() - word.len();
+    let mut words = line.split(|byte| b" \t".contains(byte)).filter(|word| !word.is_empty());
+    let command: Vec<&[u8]> = words.by_ref().take(2).collect();
+    let [command, verb] = command[..] else { return None };
+    let given: Vec<&[u8]> = words.collect();
+    let is = |word: &[u8], name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+    let last_if = |takes_password: bool| given.last().copied().filter(|_| takes_password);
+    let after = |count: usize| given.get(count).copied();
+    let word = if is(command, "htpasswd") {
+        last_if(verb.starts_with(b"-") && verb.contains(&b'b') && given.len() > 1)
+    } else if is(command, "rabbitmqctl") {
+        let verbs = ["add_user", "change_password", "authenticate_user"];
+        last_if(verbs.iter().any(|name| is(verb, name)) && given.len() > 1)
+    } else if is(command, "vault") {
+        after(0).filter(|word| word.len() >= 16)
+    } else if is(command, "wpa_passphrase") {
+        after(0)
+    } else if is(command, "mc") {
+        // mc alias set NAME URL ACCESS SECRET, mc config host add NAME URL ACCESS SECRET
+        after(if is(verb, "config") { 5 } else { 4 })
+    } else if is(verb, "user") {
+        after(1).filter(|word| !word.starts_with(b"/"))
+    } else {
+        let is_login =
+            given.iter().any(|word| word.get(..6).is_some_and(|word| is(word, "/user:")));
+        let is_password = |word: &&[u8]| !b"/\\".contains(&word[0]) && !word.ends_with(b":");
+        given.iter().copied().find(is_password).filter(|_| is_login)
+    }?;
+    let start = at + (word.as_ptr() as usize - line.as_ptr() as usize);
     let quotes = usize::from(matches!(word[0], b'"' | b'\''));
-    let value = word[quotes..].strip_suffix(&word[..quotes]).unwrap_or(&word[quotes..]);
-    let plausible =
-        takes_password && value.len() >= 3 && value[0] != b'-' && !is_placeholder(value);
+    let value = &word[quotes..];
+    let value = &value[..run(value, |byte| !b"\"'\\,".contains(&byte))];
+    let plausible = value.len() >= 3 && value[0] != b'-' && !is_placeholder(value);
     let start = start + quotes;
     plausible.then_some(Found { start, end: start + value.len(), rule: Kind::Password.rule() })
+}
+
+/// The value of a workflow command: `::add-mask::…`, `::set-output name=token::…`,
+/// `##vso[task.setvariable variable=password]…`.
+pub(super) fn ci_command(text: &[u8], at: usize) -> Option<Found> {
+    let rest = &text[at..text.len().min(at + VALUE_BYTES_MAX)];
+    let line = &rest[..run(rest, |byte| !b"\n\"'`".contains(&byte))];
+    let name = memchr(b'=', line);
+    let behind = |sign: &[u8]| memmem::rfind(line, sign).map(|at| at + sign.len());
+    let (value, is_named) = match name {
+        Some(name) => {
+            let word = &line[name + 1..];
+            let word = &word[..run(word, in_word)];
+            let value = if line.starts_with(b"##") { behind(b"]")? } else { behind(b"::")? };
+            (value, kind_of(word).is_some() || memmem::find(line, b"issecret=true").is_some())
+        }
+        None => (behind(b"::")?, true),
+    };
+    let secret = line[value..].trim_ascii_end();
+    let plausible = is_named && secret.len() >= 3 && !is_placeholder(secret);
+    let start = at + value;
+    plausible.then_some(Found { start, end: start + secret.len(), rule: Kind::Password.rule() })
+}
+
+/// The value of `kubectl create secret … --from-literal=NAME=…`.
+pub(super) fn from_literal(text: &[u8], at: usize) -> Option<Found> {
+    let rest = &text[at..text.len().min(at + VALUE_BYTES_MAX)];
+    let word = &rest["--from-literal".len()..];
+    let sign = memchr(b'=', word.get(1..)?)? + 2;
+    let start = at + "--from-literal".len() + sign;
+    let found = password(text, start, None)?;
+    text[found.start..found.end].iter().any(u8::is_ascii_digit).then_some(found)
 }
 
 /// The password that is typed at the prompt of redis-cli, perhaps after a user: `6379> AUTH …`.

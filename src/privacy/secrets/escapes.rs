@@ -3,7 +3,7 @@
 //! The rules know plain text only. [`Plain`] is the decoded text, with the original offset of each
 //! byte. Secrets found in it are removed from the original, whose other escapes stay.
 
-use super::next;
+use super::Scan;
 use crate::{byte_search::memchr2, write_placeholder};
 
 const ESCAPE: u8 = 0x1b;
@@ -15,20 +15,17 @@ pub(crate) fn redact_escaped(text: &str) -> Option<String> {
         return None;
     }
     let plain = Plain::of(bytes);
-    let mut found = next(&plain.text, 0)?;
+    let mut scan = Scan::new(&plain.text);
+    let first = scan.next()?;
     let mut out = String::with_capacity(text.len());
     let mut copied = 0;
-    loop {
+    for found in std::iter::once(first).chain(scan) {
         let (start, end) = (plain.source_start(found.start), plain.source_end(found.end));
         // Offsets are boundaries of escapes or characters, but untrusted text may mix them.
         if start >= copied && text.is_char_boundary(start) && text.is_char_boundary(end) {
             out.push_str(&text[copied..start]);
             write_placeholder(found.rule, |piece| out.push_str(piece));
             copied = end;
-        }
-        match next(&plain.text, found.end) {
-            Some(another) => found = another,
-            None => break,
         }
     }
     out.push_str(&text[copied..]);

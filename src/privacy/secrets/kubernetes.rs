@@ -4,44 +4,81 @@ use memchr::memmem;
 
 use super::{
     Found,
-    rules::{base64, run, starts_word},
+    rules::{run, starts_word},
     shapes::line_length,
-    values::is_placeholder,
+    tables::listing_prefix,
 };
 use crate::work;
 
 /// How far the kind of the object may be from its data.
-const AROUND_BYTES_MAX: usize = 512;
+const AROUND_BYTES_MAX: usize = 1 << 10;
+/// How much is read of an object whose kind may come after its data.
+const UNDECLARED_BYTES_MAX: usize = 2 << 10;
+const KINDS: [&[u8]; 4] = [
+    b"kind: Secret",
+    b"\"kind\": \"Secret\"",
+    b"\"kind\":\"Secret\"",
+    b"\\\"kind\\\":\\\"Secret\\\"",
+];
 
-/// The lines below `data:`, `"data": {` or `stringData:`, if the object is a secret. `kubectl`
+/// Everything below `data:`, `"data": {` or `stringData:`, if the object is a secret. `kubectl`
 /// prints the kind after the data.
 pub(super) fn kubernetes_secret(text: &[u8], at: usize) -> Option<Found> {
-    const NAME_BYTES_MAX: usize = 16;
+    const NAME_BYTES_MAX: usize = 20;
     if !starts_word(text, at) {
         return None; // `metadata:`
     }
     let name = &text[at..text.len().min(at + NAME_BYTES_MAX)];
-    let is_text = name.starts_with(b"stringData");
-    let first = at + run(name, |byte| b"\"stringData: {".contains(&byte));
-    let (mut end, mut has_secret) = (first, false);
+    let first = at + run(name, |byte| b"\"dstringDa: {\\".contains(&byte));
+    // The `n` of a written line break is not one of these bytes.
+    let first = first - usize::from(text[..first].ends_with(b"\\"));
+    let is_declared = declares(&text[at.saturating_sub(AROUND_BYTES_MAX)..at]);
+    // Read on only as far as the kind may be, unless it is known.
+    let bytes_max = if is_declared { text.len() } else { UNDECLARED_BYTES_MAX };
+    let judged = &text[..text.len().min(first.saturating_add(bytes_max))];
+    let (start, end) = match judged[..first].ends_with(b"{") {
+        true => (first, memchr::memchr(b'}', &judged[first..]).map_or(first, |end| first + end)),
+        false => block(judged, at, first),
+    };
+    work::count(end - first);
+    let is_secret =
+        is_declared || end > start && declares(&text[end..text.len().min(end + AROUND_BYTES_MAX)]);
+    let length = text[start..end].trim_ascii_end().len();
+    let found = Found { start, end: start + length, rule: "kubernetes-secret" };
+    (is_secret && length > 0).then_some(found)
+}
+
+/// Whether the JSON member whose name is at `start..end` is the data of a secret.
+pub(crate) fn is_kubernetes_secret(text: &[u8], start: usize, end: usize) -> bool {
+    declares(&text[start.saturating_sub(AROUND_BYTES_MAX)..start])
+        || declares(&text[end..text.len().min(end + UNDECLARED_BYTES_MAX)])
+}
+
+/// Whether an object next to this is a secret, not a `SecretStore`.
+fn declares(around: &[u8]) -> bool {
+    work::count(around.len());
+    let is_whole = |end: usize| around.get(end).is_none_or(|byte| !byte.is_ascii_alphanumeric());
+    KINDS.iter().any(|kind| memmem::find_iter(around, kind).any(|at| is_whole(at + kind.len())))
+}
+
+/// The lines below the name that are indented more than it.
+fn block(text: &[u8], at: usize, first: usize) -> (usize, usize) {
+    const BEFORE_BYTES_MAX: usize = 128;
+    let before = &text[at.saturating_sub(BEFORE_BYTES_MAX)..at];
+    let line = before.rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
+    let name_indent = indent(line);
+    let (mut start, mut end) = (first, first);
     loop {
         let next = end + line_break(&text[end..]);
-        let length = line_length(&text[next..]);
-        let value = if next > end { value_of(&text[next..next + length]) } else { None };
-        let Some(value) = value.filter(|value| is_text || is_base64(value)) else { break };
-        has_secret |= !is_text || !is_placeholder(value);
-        end = next + length;
+        let line = &text[next..next + line_length(&text[next..])];
+        work::count(line.len() + 1);
+        let is_value = indent(line) > name_indent && !line.trim_ascii().is_empty();
+        if next == end || !is_value {
+            return (start, end);
+        }
+        start = if end == first { next } else { start };
+        end = next + line.len();
     }
-    let start = first + line_break(&text[first..]);
-    let around = |from: usize, to: usize| {
-        work::count(to - from);
-        let kinds: [&[u8]; 2] = [b"kind: Secret", b"\"kind\": \"Secret\""];
-        kinds.iter().any(|kind| memmem::find(&text[from..to], kind).is_some())
-    };
-    let is_secret = has_secret
-        && (around(end, text.len().min(end + AROUND_BYTES_MAX))
-            || around(at.saturating_sub(AROUND_BYTES_MAX), at));
-    is_secret.then_some(Found { start, end, rule: "kubernetes-secret" })
 }
 
 /// The length of a line break, which may be written as `\n`.
@@ -53,23 +90,7 @@ fn line_break(rest: &[u8]) -> usize {
     }
 }
 
-/// The value in a line with an indented name.
-fn value_of(line: &[u8]) -> Option<&[u8]> {
-    const NAME_BYTES_MAX: usize = 128;
-    work::count(line.len() + 1);
-    let entry = line.trim_ascii_end();
-    let entry = entry.strip_suffix(b",").unwrap_or(entry);
-    let colon = memmem::find(&entry[..entry.len().min(NAME_BYTES_MAX)], b": ")?;
-    let quoted = |byte: &u8| matches!(byte, b'"' | b'\\');
-    let value = &entry[colon + 2..];
-    let start = value.iter().position(|byte| !quoted(byte)).unwrap_or(value.len());
-    let end = value.iter().rposition(|byte| !quoted(byte)).map_or(start, |last| last + 1);
-    let value = &value[start..end];
-    // A diff has a sign before it.
-    let line = line.strip_prefix(b"+").or_else(|| line.strip_prefix(b"-")).unwrap_or(line);
-    (line.starts_with(b" ") && !value.is_empty()).then_some(value)
-}
-
-fn is_base64(value: &[u8]) -> bool {
-    value.len().is_multiple_of(4) && value.iter().all(|&byte| base64(byte))
+fn indent(line: &[u8]) -> usize {
+    let line = &line[listing_prefix(line)..];
+    run(line, |byte| byte == b' ')
 }

@@ -57,6 +57,20 @@ pub(super) fn login_call(text: &[u8], at: usize) -> Option<Found> {
     text[found.start..found.end].iter().any(u8::is_ascii_digit).then_some(found)
 }
 
+/// The key in `jwt.sign(payload, "…")`: the second argument.
+pub(super) fn signing_call(text: &[u8], at: usize) -> Option<Found> {
+    const CALL_BYTES_MAX: usize = 96;
+    let call = &text[at..text.len().min(at + CALL_BYTES_MAX)];
+    let open = memchr::memchr(b'(', call)? + 1;
+    let has_payload =
+        call.get(open).is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'{');
+    let comma = memchr::memchr(b',', &call[..run(call, |byte| byte != b'\n')])?;
+    if !has_payload {
+        return None;
+    }
+    quoted_behind(text, at + comma + 1)
+}
+
 fn quoted_behind(text: &[u8], start: usize) -> Option<Found> {
     let start = start + run(&text[start..text.len().min(start + 8)], |byte| byte == b' ');
     let start = start + run(&text[start..text.len().min(start + 8)], |byte| byte == b'\\');
@@ -141,23 +155,7 @@ fn is_wide_letter(letter: char) -> bool {
 
 /// Punctuation of these scripts. A password that is typed has none.
 fn is_wide_punctuation(letter: char) -> bool {
-    matches!(
-        letter,
-        '、' | '。'
-            | '，'
-            | '；'
-            | '：'
-            | '！'
-            | '？'
-            | '（'
-            | '）'
-            | '「'
-            | '」'
-            | '《'
-            | '》'
-            | '“'
-            | '”'
-    )
+    "、。，；：！？（）「」《》“”".contains(letter)
 }
 
 #[cfg(test)]

@@ -4,25 +4,29 @@
 //! first three bytes of every trigger are hashed into a table at build time. The text is scanned
 //! once, and a rule's check runs only at its triggers.
 
+mod after_name;
 mod assignments;
-mod authorization;
 mod commands;
-mod cookies;
+mod credential_files;
+mod encoded;
 mod escapes;
+mod headers;
 mod kubernetes;
 mod languages;
 mod names;
-mod netrc;
 mod punctuation;
 mod randomness;
 mod rules;
 mod shapes;
 mod table;
-mod unsigned;
+mod tables;
 mod values;
 
 pub(super) use assignments::Name;
 pub(super) use escapes::redact_escaped;
+pub(super) use kubernetes::is_kubernetes_secret;
+
+use std::collections::VecDeque;
 
 use crate::work;
 use rules::{Rule, Shape};
@@ -37,28 +41,74 @@ pub(super) struct Found {
     pub(super) rule: &'static str,
 }
 
-/// The first secret at or after `from`. Both ends are character boundaries. The result is
-/// meaningless if the work limit was reached.
-pub(super) fn next(text: &[u8], from: usize) -> Option<Found> {
-    let mut first: Option<Found> = None;
-    let mut at = from;
-    // A secret may start after its trigger, and another secret may start before it.
-    let before = |first: Option<Found>| first.map_or(text, |found| &text[..found.start]);
-    while let Some(trigger) = next_trigger(before(first), at)
-        && !work::is_over()
-    {
-        if let Some(found) = at_trigger(text, trigger)
-            && found.start >= from
-            && first.is_none_or(|first| found.start < first.start)
-        {
-            first = Some(found);
-        }
-        at = trigger + 1;
-        if first.is_some_and(|first| first.start <= at) {
-            break;
-        }
+/// Finds the secrets of a text, in order.
+pub(super) struct Scan<'a> {
+    text: &'a [u8],
+    at: usize,
+    /// Secrets that were found before their turn, in order: the cells of a table.
+    ahead: VecDeque<Found>,
+    /// Up to here, headers of tables were read.
+    tables_end: usize,
+}
+
+impl<'a> Scan<'a> {
+    pub(super) fn new(text: &'a [u8]) -> Self {
+        Self { text, at: 0, ahead: VecDeque::new(), tables_end: 0 }
     }
-    first
+
+    /// A scan that also reports a secret which the caller knows.
+    pub(super) fn with(text: &'a [u8], known: Option<Found>) -> Self {
+        Self { ahead: known.into_iter().collect(), ..Self::new(text) }
+    }
+
+    /// The secret at or before `at`, or the earliest of those that are known.
+    fn ahead(&mut self) -> Option<Found> {
+        while self.ahead.pop_front_if(|found| found.start < self.at).is_some() {}
+        self.ahead.front().copied()
+    }
+
+    fn read_table(&mut self, trigger: usize) {
+        if trigger < self.tables_end {
+            return;
+        }
+        let Some((cells, end)) = assignments::table_around(self.text, trigger) else { return };
+        self.tables_end = end;
+        self.ahead.extend(cells);
+    }
+}
+
+impl Iterator for Scan<'_> {
+    type Item = Found;
+
+    /// The next secret. Both ends are character boundaries. The result is meaningless if the work
+    /// limit was reached.
+    fn next(&mut self) -> Option<Found> {
+        let (text, from) = (self.text, self.at);
+        let mut first = self.ahead();
+        let mut at = from;
+        // A secret may start after its trigger, and another secret may start before it.
+        while first.is_none_or(|first| first.start > at)
+            && let Some(trigger) =
+                next_trigger(first.map_or(text, |found| &text[..found.start]), at)
+            && !work::is_over()
+        {
+            match at_trigger(text, trigger) {
+                Some(found) if found.start >= from => {
+                    first = Some(found)
+                        .filter(|found| first.is_none_or(|first| found.start < first.start))
+                        .or(first);
+                }
+                Some(_) => {}
+                None => {
+                    self.read_table(trigger);
+                    first = first.or_else(|| self.ahead());
+                }
+            }
+            at = trigger + 1;
+        }
+        self.at = first.map_or(text.len(), |found| found.end);
+        first
+    }
 }
 
 /// Whether the text contains any trigger. If not, it has neither secrets nor names of secrets.

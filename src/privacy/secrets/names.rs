@@ -21,18 +21,25 @@ pub(crate) enum Kind {
     Cookie,
     /// A login in base64, as Docker stores it.
     Login,
+    /// A user name and a password: `jo:…`, `jo / …`.
+    UserAndPassword,
+    /// A one-time password or a PIN: a few digits.
+    Otp,
+    /// A private part of a JSON Web Key.
+    JwkPart,
 }
 
 impl Kind {
     /// The name in the placeholder.
     pub(super) fn rule(self) -> &'static str {
         match self {
-            Self::Password | Self::MaybePassword => "password",
+            Self::Password | Self::MaybePassword | Self::UserAndPassword => "password",
+            Self::Otp => "one-time-password",
             Self::Token => "token",
             Self::ApiKey => "api-key",
             Self::Secret | Self::AnyKey => "secret",
             Self::AwsSecretKey => "aws-secret-key",
-            Self::PrivateKey => "private-key",
+            Self::PrivateKey | Self::JwkPart => "private-key",
             Self::Authorization => "authorization",
             Self::Cookie => "cookie",
             Self::Login => "docker-auth",
@@ -40,144 +47,60 @@ impl Kind {
     }
 }
 
-/// Name endings of secrets, in lower case with `_` between words. The first match counts.
-const WORDS: &[(&str, Kind)] = &[
-    ("secret_access_key", Kind::AwsSecretKey),
-    ("aws_secret_key", Kind::AwsSecretKey),
-    ("aws_secret", Kind::AwsSecretKey),
-    ("api_key", Kind::ApiKey),
-    ("api_secret", Kind::Secret),
-    ("app_key", Kind::ApiKey),
-    ("application_key", Kind::ApiKey),
-    ("access_key", Kind::ApiKey),
-    ("account_key", Kind::ApiKey),
-    ("subscription_key", Kind::ApiKey),
-    ("service_key", Kind::ApiKey),
-    ("role_key", Kind::ApiKey),
-    ("admin_key", Kind::ApiKey),
-    ("auth_key", Kind::ApiKey),
-    ("license_key", Kind::ApiKey),
-    ("secret_key", Kind::Secret),
-    ("secret_key_base", Kind::Secret),
-    ("signing_key", Kind::Secret),
-    ("encryption_key", Kind::Secret),
-    ("master_key", Kind::Secret),
-    ("shared_key", Kind::Secret),
-    ("hmac_key", Kind::Secret),
-    ("jwt_key", Kind::Secret),
-    ("storage_key", Kind::Secret),
-    ("client_key", Kind::Secret),
-    ("preshared_key", Kind::Secret),
-    ("pre_shared_key", Kind::Secret),
-    ("psk", Kind::Password),
-    ("pepper", Kind::Secret),
-    ("auth_ident", Kind::Secret),
-    ("client_key_data", Kind::PrivateKey),
-    ("private_key", Kind::PrivateKey),
-    ("private_key_id", Kind::PrivateKey),
-    ("secret", Kind::Secret),
-    ("secret_string", Kind::Secret),
-    ("secret_id", Kind::Secret),
-    ("credential", Kind::Secret),
-    ("credentials", Kind::Secret),
-    ("creds", Kind::Secret),
-    ("token", Kind::Token),
-    ("bearer_auth", Kind::Token),
-    ("jwt", Kind::Token),
-    ("pass", Kind::Password),
-    ("pwd", Kind::Password),
-    ("pw", Kind::Password),
-    ("authorization", Kind::Authorization),
-    ("cookie", Kind::Cookie),
-    ("cookies", Kind::Cookie),
-    ("key", Kind::AnyKey),
-    ("pat", Kind::AnyKey),
+/// Name endings of secrets, in lower case with `_` between words. The longest match counts.
+#[rustfmt::skip]
+const WORDS: &[(Kind, &[&str])] = &[
+    (Kind::AwsSecretKey, &["secret_access_key", "aws_secret_key", "aws_secret"]),
+    (Kind::ApiKey, &[
+        "api_key", "app_key", "application_key", "access_key", "account_key", "subscription_key",
+        "service_key", "role_key", "admin_key", "auth_key", "license_key",
+    ]),
+    (Kind::Secret, &[
+        "api_secret", "secret_key", "secret_key_base", "signing_key", "encryption_key",
+        "master_key", "shared_key", "hmac_key", "jwt_key", "storage_key", "client_key",
+        "preshared_key", "pre_shared_key", "pepper", "auth_ident", "secret", "secret_string",
+        "secret_id", "totp_seed", "recovery_code", "backup_code",
+    ]),
+    (Kind::Password, &["psk", "pass", "pwd", "pw"]),
+    (Kind::PrivateKey, &["client_key_data", "private_key", "private_key_id"]),
+    (Kind::UserAndPassword, &["credential", "credentials", "creds", "login"]),
+    (Kind::Otp, &[
+        "otp", "otp_code", "factor_code", "mfa_code", "verification_code", "one_time_code",
+        "security_code", "pin",
+    ]),
+    (Kind::Token, &["token", "bearer_auth", "jwt"]),
+    (Kind::Authorization, &["authorization"]),
+    (Kind::Cookie, &["cookie", "cookies"]),
+    (Kind::AnyKey, &["key", "pat"]),
 ];
 
 /// Endings that match without a word boundary, as in `PGPASSWORD`.
-const GLUED: &[(&str, Kind)] = &[
-    ("password", Kind::Password),
-    ("passwd", Kind::Password),
-    ("passcode", Kind::Password),
-    ("storepass", Kind::Password),
-    ("keypass", Kind::Password),
-    ("requirepass", Kind::Password),
-    ("passphrase", Kind::Password),
-    ("sshpass", Kind::Password),
-    ("bindpw", Kind::Password),
-    ("masterauth", Kind::Password),
-    ("apikey", Kind::ApiKey),
-    ("accesskey", Kind::ApiKey),
-    ("accountkey", Kind::ApiKey),
-    ("secretkey", Kind::Secret),
-    ("clientsecret", Kind::Secret),
-    ("authtoken", Kind::Token),
-    ("accesstoken", Kind::Token),
-    ("refreshtoken", Kind::Token),
+#[rustfmt::skip]
+const GLUED: &[(Kind, &[&str])] = &[
+    (Kind::Password, &[
+        "password", "passwd", "passcode", "storepass", "keypass", "requirepass", "passphrase",
+        "sshpass", "bindpw", "masterauth",
+    ]),
+    (Kind::ApiKey, &["apikey", "accesskey", "accountkey"]),
+    (Kind::Secret, &["secretkey", "clientsecret"]),
+    (Kind::Token, &["authtoken", "accesstoken", "refreshtoken"]),
 ];
 
 /// Suffixes that are ignored: `DB_PASSWORD_PROD`, `API_KEY_2`.
+#[rustfmt::skip]
 const SUFFIXES: &[&str] = &[
-    "prod",
-    "production",
-    "dev",
-    "development",
-    "staging",
-    "stage",
-    "test",
-    "live",
-    "value",
-    "old",
-    "new",
-    "primary",
-    "secondary",
-    "base64",
-    "b64",
-    "plain",
-    "raw",
+    "prod", "production", "dev", "development", "staging", "stage", "test", "live", "value",
+    "old", "new", "primary", "secondary", "base64", "b64", "plain", "raw", "output",
 ];
 
 /// Words before `token` and `key` that make it something else: positions in a list, parts of
 /// speech, columns of a table.
+#[rustfmt::skip]
 const HARMLESS: &[&str] = &[
-    "next",
-    "page",
-    "continuation",
-    "cursor",
-    "sync",
-    "eos",
-    "bos",
-    "pad",
-    "unk",
-    "sep",
-    "cls",
-    "mask",
-    "stop",
-    "start",
-    "end",
-    "prev",
-    "previous",
-    "special",
-    "current",
-    "last",
-    "first",
-    "public",
-    "publishable",
-    "primary",
-    "foreign",
-    "cache",
-    "sort",
-    "partition",
-    "row",
-    "range",
-    "hash",
-    "lookup",
-    "host",
-    "site",
-    "measurement",
-    "change",
-    "idempotency",
-    "action",
+    "next", "page", "continuation", "cursor", "sync", "eos", "bos", "pad", "unk", "sep", "cls",
+    "mask", "stop", "start", "end", "prev", "previous", "special", "current", "last", "first",
+    "public", "publishable", "primary", "foreign", "cache", "sort", "partition", "row", "range",
+    "hash", "lookup", "host", "site", "measurement", "change", "idempotency", "action",
 ];
 
 /// What the name implies about its value, if anything. Reads at most 128 bytes.
@@ -192,6 +115,9 @@ pub(crate) fn kind_of(name: &[u8]) -> Option<Kind> {
     }
     if words == b"auth" {
         return Some(Kind::Login);
+    }
+    if matches!(words, b"d" | b"k" | b"p" | b"q" | b"dp" | b"dq" | b"qi") {
+        return Some(Kind::JwkPart);
     }
     let (ending, kind) = ending_of(words)?;
     let before = words[..words.len() - ending.len()].trim_suffix_underscore();
@@ -209,13 +135,23 @@ pub(crate) fn kind_of(name: &[u8]) -> Option<Kind> {
 }
 
 fn ending_of(words: &[u8]) -> Option<(&'static str, Kind)> {
-    let fits = |ending: &str| words.ends_with(ending.as_bytes());
     let at_word = |ending: &str| {
         let before = words.len() - ending.len();
         before == 0 || words[before - 1] == b'_'
     };
-    let glued = GLUED.iter().find(|(ending, _)| fits(ending));
-    glued.or_else(|| WORDS.iter().find(|(ending, _)| fits(ending) && at_word(ending))).copied()
+    let endings = |table: &'static [(Kind, &'static [&'static str])]| {
+        let of_kind = |(kind, words): &'static (Kind, &'static [&'static str])| {
+            words.iter().map(move |word| (*word, *kind))
+        };
+        let last = words.last();
+        let fits = move |(word, _): &(&str, Kind)| {
+            word.as_bytes().last() == last && words.ends_with(word.as_bytes())
+        };
+        table.iter().flat_map(of_kind).filter(fits)
+    };
+    let longest = |(ending, _): &(&str, Kind)| ending.len();
+    let glued = endings(GLUED).max_by_key(longest);
+    glued.or_else(|| endings(WORDS).filter(|(word, _)| at_word(word)).max_by_key(longest))
 }
 
 fn without_suffixes(mut words: &[u8]) -> &[u8] {

@@ -46,14 +46,16 @@ pub(super) fn sign(rest: &[u8]) -> Option<(Operator, usize)> {
     }
 }
 
-/// The length of the blanks at the start, also of those that a rendered page has.
+/// The length of the blanks at the start, also of those that a rendered page has and of line breaks
+/// that a backslash continues.
 pub(super) fn count_blanks(rest: &[u8]) -> usize {
-    const BYTES_MAX: usize = 16;
+    const BYTES_MAX: usize = 64; // columns may be aligned
     let mut length = 0;
     while length < BYTES_MAX {
         length += match rest[length..] {
             [b' ' | b'\t', ..] => 1,
-            [0xc2, 0xa0, ..] => 2,
+            [0xc2, 0xa0, ..] | [b'\\', b'\n', ..] => 2,
+            [b'\\', b'\r', b'\n', ..] => 3,
             _ => break,
         };
     }
@@ -87,10 +89,14 @@ pub(super) fn element_start(text: &[u8], name: usize, end: usize) -> Option<usiz
         let data = if text[start.min(text.len())..].starts_with(CDATA) { CDATA.len() } else { 0 };
         return (rest.get(attributes) == Some(&b'>')).then_some(start + data);
     }
-    let behind = rest.strip_prefix(b"</key>")?;
-    let between = run(behind, |byte| byte.is_ascii_whitespace() || byte == b'+');
-    let behind = behind[between..].strip_prefix(b"<string>")?;
-    Some(end + rest.len() - behind.len())
+    const PAIRS: [(&[u8], &[u8]); 4] =
+        [(b"</key>", b"<string>"), (b"</th>", b"<td>"), (b"</td>", b"<td>"), (b"</dt>", b"<dd>")];
+    PAIRS.iter().find_map(|(closing, opening)| {
+        let behind = rest.strip_prefix(*closing)?;
+        let between = run(behind, |byte| byte.is_ascii_whitespace() || byte == b'+');
+        let behind = behind[between..].strip_prefix(*opening)?;
+        Some(end + rest.len() - behind.len())
+    })
 }
 
 /// Whether a tag starts before its name: `<`, or `<` and a namespace.

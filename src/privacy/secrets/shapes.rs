@@ -7,8 +7,7 @@ use memchr::memmem;
 
 use super::{
     Found,
-    punctuation::starts_line,
-    randomness::{decoded, is_generated, is_sample},
+    randomness::{decoded, is_generated, is_sample, looks_random},
     rules::{alphanumeric, base64, hex, percent_encoded, run, starts_word, word},
     values,
 };
@@ -32,7 +31,8 @@ pub(super) fn secret_key(text: &[u8], at: usize) -> Option<Found> {
     plausible.then(|| Found { start: at, end: body + run(&text[body..], word), rule: "openai-key" })
 }
 
-/// Two or more parts of base64url; the first is the start of a JSON object.
+/// Two or more parts of base64url; the first is the start of a JSON object. A terminal or a mail
+/// may have wrapped it.
 pub(super) fn jwt(text: &[u8], at: usize) -> Option<Found> {
     const HEADER_BYTES_MIN: usize = 10;
     const PAYLOAD_BYTES_MIN: usize = 4;
@@ -41,21 +41,87 @@ pub(super) fn jwt(text: &[u8], at: usize) -> Option<Found> {
     if in_a_run || !text[at..].starts_with(b"eyJ") || !starts_word(text, at) {
         return None;
     }
-    let header = run(&text[at..], word);
-    let payload = match text.get(at + header..)? {
+    let mut header_end = at + run(&text[at..], word);
+    for _ in 0..HEADER_BREAKS_MAX {
+        if let Some(next) = wrapped_at(text, at, header_end) {
+            header_end = next + run(&text[next..], word);
+        }
+    }
+    let payload = match text.get(header_end..)? {
         [b'.', rest @ ..] => run(rest, word),
         _ => 0,
     };
-    if header < HEADER_BYTES_MIN || payload < PAYLOAD_BYTES_MIN {
+    if header_end - at < HEADER_BYTES_MIN || payload < PAYLOAD_BYTES_MIN {
         return None;
     }
-    let mut end = at + header + 1 + payload;
+    let mut end = header_end + 1 + payload;
     for _ in 2..PARTS_MAX {
+        end = wrapped_end(text, at, end);
         if text.get(end) == Some(&b'.') {
             end += 1 + run(&text[end + 1..], word);
         }
     }
-    Some(Found { start: at, end, rule: "jwt" })
+    Some(Found { start: at, end: wrapped_end(text, at, end), rule: "jwt" })
+}
+
+const HEADER_BREAKS_MAX: usize = 2;
+
+/// The end of a token from `start` that goes on in the next lines.
+pub(super) fn wrapped_end(text: &[u8], start: usize, mut end: usize) -> usize {
+    let mut line = start;
+    while let Some(next) = wrapped_at(text, line, end) {
+        line = next;
+        end = next + run(&text[next..], dotted_base64);
+    }
+    end
+}
+
+/// The start of the next line, if a token goes on there: this line from `start` to `end` is long,
+/// and the next one has nothing else.
+fn wrapped_at(text: &[u8], start: usize, end: usize) -> Option<usize> {
+    const LINE_BYTES_MIN: usize = 40;
+    const NEXT_BYTES_MAX: usize = 256;
+    const REST_BYTES_MIN: usize = 8;
+    let rest = text.get(end..text.len().min(end + NEXT_BYTES_MAX))?;
+    let is_long = end - start >= LINE_BYTES_MIN
+        && text[start..end].iter().rev().take(LINE_BYTES_MIN).all(|&byte| dotted_base64(byte));
+    if !is_long || !matches!(rest, [b'\n', ..] | [b'\r', b'\n', ..]) {
+        return None;
+    }
+    let blanks = run(rest, |byte| b"\r\n \t+".contains(&byte));
+    let next = &rest[blanks..];
+    let line = &next[..run(next, dotted_base64)];
+    let is_whole = matches!(next.get(line.len()), None | Some(b'\n' | b'\r'));
+    let goes_on = is_whole
+        && line.len() >= REST_BYTES_MIN
+        && !line.starts_with(b"eyJ")
+        && looks_random(line)
+        && !rest[..blanks].ends_with(b"\n\n");
+    goes_on.then_some(end + blanks)
+}
+
+fn dotted_base64(byte: u8) -> bool {
+    base64(byte) || byte == b'.'
+}
+
+/// The end of a block of lines, each indented at least as much as the first, which is at `start`.
+pub(super) fn block_end(text: &[u8], start: usize, first_end: usize) -> usize {
+    let indent = text[..start].iter().rev().take_while(|byte| b" \t".contains(byte)).count();
+    let mut end = first_end;
+    loop {
+        let Some(next) = text[end..].strip_prefix(b"\n") else { return end };
+        let blanks = run(&next[..next.len().min(indent)], |byte| b" \t+-".contains(&byte));
+        let line = &next[blanks..];
+        let line = &line[..run(line, |byte| byte != b'\n')];
+        let is_inside = match indent {
+            0 => line.len() >= 16 && line.iter().all(|&byte| base64(byte)),
+            _ => blanks == indent && !line.trim_ascii().is_empty(),
+        };
+        if !is_inside {
+            return end;
+        }
+        end += 1 + blanks + line.len();
+    }
 }
 
 /// A PEM block, from its first dash to its last. If it is truncated, to the end of what looks like
@@ -71,7 +137,9 @@ pub(super) fn private_key(text: &[u8], at: usize) -> Option<Found> {
         return None;
     }
     let body = at + BEGIN.len() + label.len() + 5;
+    // The sign of a diff may be one more dash.
     let dashes = memmem::find(&text[body..], b"-----").map(|offset| body + offset);
+    let dashes = dashes.map(|at| at + usize::from(text[at..].starts_with(b"------END ")));
     let end = match dashes {
         Some(dashes) if text[dashes..].starts_with(b"-----END ") => {
             holds_key(&text[body..dashes]).then(|| end_line(text, dashes))?
@@ -234,25 +302,30 @@ pub(super) fn telegram_bot(text: &[u8], at: usize) -> Option<Found> {
     })
 }
 
-/// `Bearer` and a token, anywhere; a header is also found by its name.
+/// `Bearer` and a token, anywhere, also on the next line; a header is also found by its name.
 pub(super) fn bearer(text: &[u8], at: usize) -> Option<Found> {
     const TOKEN_BYTES_MIN: usize = 16;
-    let start = at + "bearer ".len();
+    let behind = text.get(at + "bearer".len()..)?;
+    let blanks = run(&behind[..behind.len().min(16)], |byte| byte.is_ascii_whitespace());
+    let start = at + "bearer".len() + blanks;
+    if blanks == 0 || !starts_word(text, at) {
+        return None;
+    }
     if let Some(token) = super::token_at(text, start).or_else(|| jwt(text, start)) {
         return Some(token);
     }
-    let rest = text.get(start..)?;
+    let rest = &text[start..];
     let first = &rest[..run(&rest[..rest.len().min(TOKEN_BYTES_MIN * 2)], in_bearer)];
     let has = |class: fn(&u8) -> bool| first.iter().any(class);
     let random =
         has(u8::is_ascii_digit) || has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
-    let long = first.len() >= TOKEN_BYTES_MIN;
-    let plausible = starts_word(text, at) && long && random && !values::is_placeholder(first);
-    plausible.then(|| Found {
-        start,
-        end: start + run(&text[start..], in_bearer),
-        rule: "bearer-token",
-    })
+    let is_next_line = behind[..blanks].contains(&b'\n');
+    let plausible = first.len() >= TOKEN_BYTES_MIN
+        && random
+        && (!is_next_line || has(u8::is_ascii_digit) && is_generated(first))
+        && !values::is_placeholder(first);
+    let end = start + run(rest, in_bearer);
+    plausible.then(|| Found { start, end: wrapped_end(text, start, end), rule: "bearer-token" })
 }
 
 fn in_bearer(byte: u8) -> bool {
@@ -398,7 +471,7 @@ pub(super) fn unseal_key(text: &[u8], at: usize) -> Option<Found> {
 /// The private part of a JSON Web Key: the member `d` next to `kty`.
 pub(super) fn jwk(text: &[u8], at: usize) -> Option<Found> {
     const KEY_BYTES_MAX: usize = 1024;
-    let behind = at + 3;
+    let behind = at + 2 + memchr(b'"', text.get(at + 1..text.len().min(at + 4))?)?;
     let skipped = run(&text[behind..text.len().min(behind + 8)], |byte| b": \"\\".contains(&byte));
     let start = behind + skipped;
     let judged = &text[start..text.len().min(start + 64)];
@@ -408,32 +481,4 @@ pub(super) fn jwk(text: &[u8], at: usize) -> Option<Found> {
         judged.len() >= 40 && is_generated(judged) && memmem::find(around, b"kty").is_some();
     let end = start + run(&text[start..], word);
     plausible.then_some(Found { start, end, rule: "private-key" })
-}
-
-/// The password on a line of `.pgpass`: `host:5432:database:user:…`. The port may be `*`.
-pub(super) fn pgpass(text: &[u8], at: usize) -> Option<Found> {
-    const LINE_BYTES_MAX: usize = 256;
-    const HOST_BYTES_MAX: usize = 96;
-    let start = at + 2 + memchr(b':', &text[at + 1..text.len().min(at + 8)])?;
-    let host = text[..at].iter().rev().take(HOST_BYTES_MAX);
-    let host = host.take_while(|&&byte| word(byte) || b".*".contains(&byte)).count();
-    let is_port = text[at + 1] != b'*';
-    let is_host = host > 0 && starts_line(text, at - host) && !text[..at].ends_with(b"arn");
-    if !is_port && !is_host {
-        return None;
-    }
-    let line = &text[start..text.len().min(start + LINE_BYTES_MAX)];
-    let line = &line[..run(line, |byte| !byte.is_ascii_whitespace() && byte != b'\\')];
-    let mut parts = line.splitn(3, |byte| *byte == b':');
-    let (database, user, password) = (parts.next()?, parts.next()?, parts.next()?);
-    let is_last = matches!(text.get(start + line.len()), None | Some(b'\n' | b'\r' | b'\\'));
-    let plausible = !database.is_empty()
-        && (is_port || is_last && !password.contains(&b':'))
-        && !user.is_empty()
-        && password.len() >= 3
-        && line.len() < LINE_BYTES_MAX
-        && !values::holds_placeholder(line)
-        && !values::is_placeholder(password);
-    let start = start + database.len() + user.len() + 2;
-    plausible.then_some(Found { start, end: start + password.len(), rule: "password" })
 }

@@ -5,11 +5,10 @@
 
 use super::{
     Found,
-    authorization::credentials,
-    cookies::cookies,
+    headers::{cookies, credentials},
     names::{Kind, kind_of},
-    randomness::{decoded, is_sample, looks_random},
-    rules::{base64, is_filler, run},
+    randomness::{decoded, is_generated, is_sample, looks_random},
+    rules::{base64, base64_url, is_filler, run},
     token_at,
 };
 
@@ -41,110 +40,25 @@ pub(super) enum AssignmentSyntax {
 pub(super) const JUDGED_BYTES_MAX: usize = 128;
 
 /// Values that mean "not set": compared as a whole, in any letter case.
+#[rustfmt::skip]
 const WORDS: &[&str] = &[
-    "password",
-    "passwd",
-    "pass",
-    "passphrase",
-    "pwd",
-    "secret",
-    "token",
-    "key",
-    "string",
-    "str",
-    "null",
-    "none",
-    "nil",
-    "undefined",
-    "true",
-    "false",
-    "yes",
-    "no",
-    "required",
-    "optional",
-    "text",
-    "any",
-    "bool",
-    "boolean",
-    "int",
-    "integer",
-    "number",
-    "bytes",
-    "unknown",
-    "never",
-    "void",
-    "self",
-    "hidden",
-    "masked",
-    "omitted",
-    "empty",
-    "default",
-    "prompt",
-    "env",
-    "user:pass",
-    "user:password",
-    "invalid",
-    "missing",
-    "option",
-    "options",
-    "flag",
-    "flags",
-    "argument",
-    "and",
-    "or",
-    "valid",
-    "test",
-    "value",
-    "redacted",
-    "encrypted",
-    "unset",
-    "not set",
-    "changeit",
-    "via",
-    "arg",
-    "args",
-    "parameter",
-    "parameters",
-    "the",
-    "with",
-    "from",
-    "for",
-    "into",
-    "when",
-    "must",
-    "should",
-    "cannot",
-    "will",
-    "was",
-    "are",
-    "that",
-    "this",
-    "instead",
+    "password", "passwd", "pass", "passphrase", "pwd", "secret", "token", "key", "string", "str",
+    "null", "none", "nil", "undefined", "true", "false", "yes", "no", "required", "optional",
+    "text", "any", "bool", "boolean", "int", "integer", "number", "bytes", "unknown", "never",
+    "void", "self", "hidden", "masked", "omitted", "empty", "default", "prompt", "env",
+    "user:pass", "user:password", "invalid", "missing", "option", "options", "flag", "flags",
+    "argument", "and", "or", "valid", "test", "value", "redacted", "encrypted", "unset",
+    "not set", "changeit", "via", "arg", "args", "parameter", "parameters", "the", "with",
+    "from", "for", "into", "when", "must", "should", "cannot", "will", "was", "are", "that",
+    "this", "instead",
 ];
 
 /// Prefixes of values that the reader should replace.
+#[rustfmt::skip]
 const BEGINNINGS: &[&str] = &[
-    "your",
-    "example",
-    "changeme",
-    "change-me",
-    "change_me",
-    "placeholder",
-    "insert",
-    "replace",
-    "todo",
-    "redacted",
-    "[redacted",
-    "enter-",
-    "enter ",
-    "enter_",
-    "my-secret-here",
-    "xxxx",
-    "%s",
-    "{}",
-    "***",
-    "...",
-    "…",
+    "your", "example", "changeme", "change-me", "change_me", "placeholder", "insert", "replace",
+    "todo", "redacted", "[redacted", "enter-", "enter ", "enter_", "my-secret-here", "xxxx",
+    "%s", "{}", "***", "...", "…",
 ];
 
 /// The range of the value at `start..end` to redact, for a name of this kind.
@@ -159,6 +73,10 @@ pub(super) fn secret_in(
     match kind {
         Kind::Authorization => return credentials(text, start, end),
         Kind::Cookie => return cookies(text, start),
+        Kind::UserAndPassword => {
+            return password_of_login(text, start, end)
+                .or_else(|| secret_in(Kind::Secret, written, text, start, end));
+        }
         _ => {}
     }
     // The format of a token is more reliable than its name.
@@ -177,8 +95,7 @@ pub(super) fn secret_in(
 /// `${SECRET}`, `<your-key>`, `xxxx`, `changeme`: placeholders for a secret.
 pub(super) fn is_placeholder(value: &[u8]) -> bool {
     let bare = value.trim_ascii();
-    let is_word =
-        |words: &[&str]| words.iter().any(|word| bare.eq_ignore_ascii_case(word.as_bytes()));
+    let is_word = |word: &&str| bare.eq_ignore_ascii_case(word.as_bytes());
     let begins = |beginning: &&str| {
         bare.get(..beginning.len())
             .is_some_and(|given| given.eq_ignore_ascii_case(beginning.as_bytes()))
@@ -186,7 +103,7 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
     bare.is_empty()
         || is_filler(bare)
         || is_sample(bare)
-        || is_word(WORDS)
+        || WORDS.iter().any(is_word)
         || BEGINNINGS.iter().any(begins)
         || is_reference(bare)
         || holds_placeholder(bare)
@@ -220,9 +137,10 @@ fn is_plausible(kind: Kind, written: AssignmentSyntax, value: &[u8]) -> bool {
     match kind {
         Kind::Password => is_password(written, value),
         Kind::MaybePassword => match written {
-            AssignmentSyntax::Line => is_chosen(value),
-            AssignmentSyntax::Loose => value.len() >= 20 && is_generated_key(value),
-            AssignmentSyntax::Bare => false,
+            AssignmentSyntax::Line | AssignmentSyntax::Bare => is_chosen(value),
+            AssignmentSyntax::Loose => {
+                is_chosen(value) || value.len() >= 20 && is_generated_key(value)
+            }
             _ => {
                 is_random(value, 6) && !is_path(value) && !is_code(value) && !value.contains(&b'/')
             }
@@ -236,8 +154,55 @@ fn is_plausible(kind: Kind, written: AssignmentSyntax, value: &[u8]) -> bool {
         },
         Kind::AwsSecretKey => is_random(value, 16) && !is_sample(value),
         Kind::Login => is_login(value),
+        Kind::Otp => is_otp(value),
+        Kind::JwkPart => {
+            value.len() >= 40 && value.iter().all(|&byte| base64_url(byte)) && looks_random(value)
+        }
         _ => is_made_secret(written, value),
     }
+}
+
+/// The password of `jo:…` or `jo / …`, up to the end of the word.
+fn password_of_login(text: &[u8], start: usize, end: usize) -> Option<Found> {
+    const USER_BYTES_MAX: usize = 64;
+    const SEPARATORS: [&[u8]; 3] = [b":", b" / ", b"/"];
+    let rest = &text[start..text.len().min(start + USER_BYTES_MAX)];
+    let user = run(rest, |byte| byte.is_ascii_alphanumeric() || b"@._+-".contains(&byte));
+    let separator = SEPARATORS.iter().find(|separator| rest[user..].starts_with(separator))?;
+    let start = start + user + separator.len();
+    let length = run(text.get(start..text.len().min(start + USER_BYTES_MAX))?, in_login);
+    let end = end.max(start + length).min(start + length);
+    let password = &text[start..end];
+    let plausible = user > 0 && is_random(password, 6) && !is_placeholder(password);
+    (plausible && !is_code(password) && !is_version(password)).then_some(Found {
+        start,
+        end,
+        rule: Kind::Password.rule(),
+    })
+}
+
+/// The password of `jo@host.org / …`, whose slash is at `at`.
+pub(super) fn login_with_address(text: &[u8], at: usize) -> Option<Found> {
+    const USER_BYTES_MAX: usize = 64;
+    let user = text[..at].iter().rev().take(USER_BYTES_MAX);
+    let user = &text[at - user.take_while(|byte| in_login(**byte)).count()..at];
+    let start = at + 3;
+    let rest = &text[start..text.len().min(start + USER_BYTES_MAX)];
+    let password = &rest[..run(rest, in_login)];
+    let is_login = user.contains(&b'@') && is_chosen(password) && !is_placeholder(password);
+    let end = start + password.len();
+    is_login.then_some(Found { start, end, rule: Kind::Password.rule() })
+}
+
+fn in_login(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !b",;\"'`|<>()".contains(&byte)
+}
+
+/// A few digits, as people type them.
+fn is_otp(value: &[u8]) -> bool {
+    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let is_code = value.iter().all(|byte| byte.is_ascii_digit() || b" -".contains(byte));
+    is_code && (4..=8).contains(&digits) || is_random(value, 8) && is_generated(value)
 }
 
 /// A user name and password in base64.

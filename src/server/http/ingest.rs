@@ -12,6 +12,7 @@ use claude_mem_capture::{
     CLAUDE_CODE, Captured, IncomingKind,
     external::{ExternalEvent, Message, accept},
 };
+use claude_mem_privacy::{Policy, redact_text};
 
 /// Up to this size, redacting a message takes less time than handing it to another thread.
 const AT_ONCE_MAX: usize = 64 << 10;
@@ -113,9 +114,10 @@ pub(super) async fn record(
     }
 }
 
-/// The client's name as stored in events.
+/// The client's name as stored in events. Redacted first: in lower case and without spaces, a
+/// secret has no longer its form.
 fn client(given: &str) -> Option<String> {
-    let given = given.to_lowercase().replace(' ', "-");
+    let given = redact_text(given, Policy::default()).text.to_lowercase().replace(' ', "-");
     Some(match given.as_str() {
         "" => return None,
         given if given.contains("claude") => CLAUDE_CODE.name.into(),
@@ -128,6 +130,12 @@ fn client(given: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_name_of_a_client_is_redacted_before_it_is_normalized() {
+        let name = client("Acme AKIAQ7ZP3M5R8T2V6W4X").unwrap();
+        assert_eq!(name, "acme-[redacted:aws-access-key]");
+    }
 
     #[test]
     fn raw_fields_stay_as_they_were_written() {

@@ -8,7 +8,7 @@ use crate::{
     json::{name_of, scalar_length},
     json_strings::{end_of_string, unescape},
     redact_secrets,
-    secrets::{self, Found},
+    secrets::{self, Found, Scan},
     tags, work,
 };
 
@@ -198,8 +198,9 @@ fn redacted(text: &str, starts: &mut [usize]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut starts = starts.iter_mut().peekable();
     let mut at = 0;
+    let mut scan = Scan::new(text.as_bytes());
     loop {
-        let found = secrets::next(text.as_bytes(), at);
+        let found = scan.next();
         let to = found.map_or(text.len(), |found| found.start);
         while let Some(start) = starts.next_if(|start| **start <= to) {
             *start = out.len() + start.saturating_sub(at);

@@ -139,13 +139,14 @@ impl AfterName<'_> {
             return Some(Place::at(text, value, written));
         }
         if let Some(words) = words_before_value(rest) {
+            // A program writes this before any characters.
+            let written = match rest.starts_with(b"is generated for ") {
+                true => AssignmentSyntax::Environment,
+                false => AssignmentSyntax::Spoken,
+            };
             let value = value + words;
             let value = value + usize::from(text.get(value) == Some(&b':'));
-            return Some(Place::at(
-                text,
-                value + count_blanks(&text[value..]),
-                AssignmentSyntax::Spoken,
-            ));
+            return Some(Place::at(text, value + count_blanks(&text[value..]), written));
         }
         let is_type =
             rest.first().is_some_and(|byte| byte.is_ascii_alphabetic() || b"*[".contains(byte));
@@ -176,18 +177,24 @@ fn sets_variable(before: &[u8]) -> bool {
 /// `was changed to`.
 fn words_before_value(rest: &[u8]) -> Option<usize> {
     const WORDS_BYTES_MAX: usize = 48;
-    const VERBS: [&[u8]; 5] =
-        [b"is now ", b"is ", b"will be ", b"was changed to ", b"has been changed to "];
-    if let Some(verb) = VERBS.iter().find(|verb| rest.starts_with(verb)) {
-        return Some(verb.len());
-    }
-    if !rest.starts_with(b"for ") && !rest.starts_with(b"of ") {
-        return None;
-    }
-    let rest = &rest[..rest.len().min(WORDS_BYTES_MAX)];
-    let words = &rest[..run(rest, |byte| !matches!(byte, b'\n' | b'.' | b',' | b';' | b'='))];
-    let ends: [&[u8]; 2] = [b" is ", b": "];
-    ends.iter().filter_map(|end| Some(memmem::find(words, end)? + end.len())).min()
+    const VERBS: [&[u8]; 8] = [
+        b"is now ",
+        b"is ",
+        b"are ",
+        b"will be ",
+        b"was changed to ",
+        b"has been changed to ",
+        b"to ",
+        b"from ",
+    ];
+    const LONGER: [&[u8]; 4] = [b"for ", b"of ", b"to ", b"is generated for "];
+    const ENDS: [&[u8]; 3] = [b" is ", b": ", b":\n\n"];
+    let words = &rest[..rest.len().min(WORDS_BYTES_MAX)];
+    let words = &words[..run(words, |byte| !matches!(byte, b'.' | b',' | b';' | b'='))];
+    let longer = LONGER.iter().any(|longer| rest.starts_with(longer));
+    let end = ENDS.iter().filter_map(|end| Some(memmem::find(words, end)? + end.len())).min();
+    end.filter(|_| longer)
+        .or_else(|| VERBS.iter().find(|verb| rest.starts_with(verb)).map(|verb| verb.len()))
 }
 
 /// The length of a sign that only prose and tables have: `| password | … |`, `password → …`.

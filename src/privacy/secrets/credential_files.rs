@@ -1,11 +1,17 @@
-//! Passwords in `.netrc`.
+//! Passwords in `.netrc` and `.pgpass`.
 //!
-//! The keyword may be far before the password, so the trigger is next to the password. The text
-//! before it is read only if a value that could be a secret follows.
+//! The keyword of `.netrc` may be far before the password, so the trigger is next to the password.
+//! The text before it is read only if a value that could be a secret follows.
 
-use memchr::memmem;
+use memchr::{memchr, memmem};
 
-use super::{Found, names::Kind, rules::run, values::is_placeholder};
+use super::{
+    Found,
+    names::Kind,
+    punctuation::starts_line,
+    rules::{run, word},
+    values::{self, is_placeholder},
+};
 use crate::work;
 
 /// The maximum distance from the keyword to the password.
@@ -53,4 +59,32 @@ fn behind_prefix(word: &[u8]) -> Option<&[u8]> {
     let word = word.strip_prefix(b"+").or_else(|| word.strip_prefix(b"-")).unwrap_or(word);
     let word = word.strip_prefix(b"\"").or_else(|| word.strip_prefix(b"'")).unwrap_or(word);
     (!word.is_empty()).then_some(word)
+}
+
+/// The password on a line of `.pgpass`: `host:5432:database:user:…`. The port may be `*`.
+pub(super) fn pgpass(text: &[u8], at: usize) -> Option<Found> {
+    const LINE_BYTES_MAX: usize = 256;
+    const HOST_BYTES_MAX: usize = 96;
+    let start = at + 2 + memchr(b':', &text[at + 1..text.len().min(at + 8)])?;
+    let host = text[..at].iter().rev().take(HOST_BYTES_MAX);
+    let host = host.take_while(|&&byte| word(byte) || b".*".contains(&byte)).count();
+    let is_port = text[at + 1] != b'*';
+    let is_host = host > 0 && starts_line(text, at - host) && !text[..at].ends_with(b"arn");
+    if !is_port && !is_host {
+        return None;
+    }
+    let line = &text[start..text.len().min(start + LINE_BYTES_MAX)];
+    let line = &line[..run(line, |byte| !byte.is_ascii_whitespace() && byte != b'\\')];
+    let mut parts = line.splitn(3, |byte| *byte == b':');
+    let (database, user, password) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_last = matches!(text.get(start + line.len()), None | Some(b'\n' | b'\r' | b'\\'));
+    let plausible = !database.is_empty()
+        && (is_port || is_last && !password.contains(&b':'))
+        && !user.is_empty()
+        && password.len() >= 3
+        && line.len() < LINE_BYTES_MAX
+        && !values::holds_placeholder(line)
+        && !values::is_placeholder(password);
+    let start = start + database.len() + user.len() + 2;
+    plausible.then_some(Found { start, end: start + password.len(), rule: "password" })
 }
