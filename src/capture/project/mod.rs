@@ -61,7 +61,7 @@ impl ProjectId {
             return Self::of_foreign(&dir.to_string_lossy());
         }
         let dir = resolved(dir);
-        match dir.ancestors().find_map(Repository::at) {
+        match Repository::around(&dir) {
             Some(repository) => Self::of_repository(repository),
             None => Self::of_folder(dir),
         }
@@ -107,7 +107,7 @@ impl ProjectId {
         );
         let label = repository.label(&config);
         let checkout = main_checkout(&repository.common_dir);
-        let remote = config.remote_url().and_then(|url| remote::normalised(url, &checkout));
+        let remote = config.remote_url().and_then(|url| remote::normalised_remote(url, &checkout));
         let key = remote.as_deref().map_or_else(|| shown(&checkout), str::to_lowercase);
         // Local remotes are paths, and letter case matters in those.
         let key = match &remote {
@@ -157,13 +157,24 @@ struct Repository {
 }
 
 impl Repository {
+    /// The repository that contains this folder. A bare one counts only outside of all checkouts:
+    /// inside of one it may be content that its author made up, with the remote of another project.
+    /// Git has `safe.bareRepository` for the same reason.
+    fn around(dir: &Path) -> Option<Self> {
+        let bare = || {
+            let is_bare = |dir: &&Path| is_git_dir(dir) && dir.join("objects").is_dir();
+            dir.ancestors().find(is_bare).map(Self::bare)
+        };
+        dir.ancestors().find_map(Self::at).or_else(bare)
+    }
+
     /// The repository whose top level is exactly this folder.
     fn at(dir: &Path) -> Option<Self> {
         let git = dir.join(".git");
         match fs::metadata(&git) {
             Ok(found) if found.is_dir() => is_git_dir(&git).then(|| Self::main(dir, git)),
             Ok(found) if found.is_file() => Self::linked(dir, &git),
-            _ => (is_git_dir(dir) && dir.join("objects").is_dir()).then(|| Self::bare(dir)),
+            _ => None,
         }
     }
 
@@ -171,30 +182,52 @@ impl Repository {
         Self { root: dir.into(), common_dir: git.clone(), git_dir: git, is_worktree: false }
     }
 
-    /// A repository without a working tree. Inside the `.git` of a checkout, it is the project of
-    /// that checkout.
+    /// A repository without a working tree.
     fn bare(dir: &Path) -> Self {
         let root = main_checkout(dir);
         Self { root, common_dir: dir.into(), git_dir: dir.into(), is_worktree: false }
     }
 
-    /// `.git` is a file that names the real directory: a worktree, a submodule, or a separate git
-    /// directory.
+    /// `.git` is a file that names the real directory: a worktree or a submodule.
+    ///
+    /// Any archive can contain such a file. So the directory has to name this folder, too, or be
+    /// below it.
     fn linked(dir: &Path, git: &Path) -> Option<Self> {
-        let text = String::from_utf8(read_small(git)?).ok()?;
-        let named = text.strip_prefix("gitdir:")?.trim();
-        let git_dir = resolved(&dir.join(named));
-        let (common_dir, is_worktree) = match read_small(&git_dir.join("commondir")) {
-            Some(common) => (resolved(&git_dir.join(String::from_utf8(common).ok()?.trim())), true),
-            None if is_git_dir(&git_dir) => (git_dir.clone(), false),
+        let named =
+            |file: &Path| Some(String::from_utf8(read_small(file)?).ok()?.trim().to_owned());
+        let git_dir = resolved(&dir.join(named(git)?.strip_prefix("gitdir:")?.trim()));
+        let (common_dir, is_worktree, is_mutual) = match named(&git_dir.join("commondir")) {
+            Some(common) => {
+                let back = named(&git_dir.join("gitdir"));
+                let is_mutual = back.is_some_and(|back| {
+                    let back = git_dir.join(back);
+                    // In a container, or after a move, the folder that it names does not exist.
+                    resolved(&back) == resolved(git) || !back.exists()
+                });
+                let common_dir = resolved(&git_dir.join(common));
+                if !git_dir.starts_with(&common_dir) {
+                    return None;
+                }
+                (common_dir, true, is_mutual)
+            }
+            None if is_git_dir(&git_dir) => {
+                let config = read_small(&git_dir.join("config")).unwrap_or_default();
+                let config = GitConfig::parse(&config);
+                let names_us = |folder: &str| resolved(&git_dir.join(folder)) == dir;
+                (git_dir.clone(), false, config.worktree().is_some_and(names_us))
+            }
             // A pruned worktree, or one seen from inside a container: the name of its parent is in
             // the path.
             None => {
                 let parent = git_dir.parent().filter(|parent| parent.ends_with("worktrees"))?;
-                (parent.parent()?.into(), true)
+                let common_dir = parent.parent()?;
+                (common_dir.into(), true, !is_git_dir(common_dir))
             }
         };
-        Some(Self { root: dir.into(), common_dir, git_dir, is_worktree })
+        let is_ours = is_mutual
+            || git_dir.starts_with(dir)
+            || is_worktree && dir.starts_with(main_checkout(&common_dir));
+        is_ours.then(|| Self { root: dir.into(), common_dir, git_dir, is_worktree })
     }
 
     fn label(&self, config: &GitConfig) -> String {

@@ -8,7 +8,7 @@ const URL_BYTES_MAX: usize = 2048;
 /// Converts `git@github.com:Owner/Name.git`, `ssh://git@github.com:22/Owner/Name` and
 /// `https://user:token@GitHub.com/Owner/Name.git/` to `github.com/Owner/Name`. Returns a path for a
 /// repository on this machine. The part before the `@` is always removed: it may be a password.
-pub(super) fn normalised(url: &str, checkout: &Path) -> Option<String> {
+pub(super) fn normalised_remote(url: &str, checkout: &Path) -> Option<String> {
     let url = url.trim();
     let url = without_helper(url);
     if url.is_empty() || url.len() > URL_BYTES_MAX || url.contains(char::is_control) {
@@ -118,7 +118,7 @@ mod tests {
             "gcrypt::git@github.com:Owner/Name.git",
             "  https://token@github.com/Owner/Name  ",
         ] {
-            let found = normalised(url, Path::new("/"));
+            let found = normalised_remote(url, Path::new("/"));
             assert_eq!(found.as_deref(), Some("github.com/Owner/Name"), "{url}");
         }
     }
@@ -137,7 +137,7 @@ mod tests {
             ("https://host/a\nb", None),
         ];
         for (url, expected) in cases {
-            assert_eq!(normalised(url, Path::new("/")).as_deref(), expected, "{url}");
+            assert_eq!(normalised_remote(url, Path::new("/")).as_deref(), expected, "{url}");
         }
     }
 
@@ -151,7 +151,7 @@ mod tests {
             "https://host/x?token=hunter2",
             "x::https://ada:hunter2@host/y",
         ] {
-            let found = normalised(url, Path::new("/")).unwrap_or_default();
+            let found = normalised_remote(url, Path::new("/")).unwrap_or_default();
             assert!(!found.contains("hunter2"), "{url} became {found}");
         }
     }

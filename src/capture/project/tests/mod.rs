@@ -96,8 +96,11 @@ fn a_worktree_belongs_to_its_parent() {
     assert_eq!(worktree.label, "shop");
     assert_eq!(worktree.root, place.join("elsewhere/fix-1"));
     assert_eq!(worktree.common_dir, parent.common_dir);
+    place.git("shop", &["worktree", "add", "-q", ".worktrees/fix-2", "-b", "fix-2"]);
     fs::remove_dir_all(place.join("shop/.git/worktrees")).unwrap();
-    assert_eq!(place.identify("elsewhere/fix-1").key, parent.key, "also when it was pruned");
+    let pruned = place.identify("shop/.worktrees/fix-2");
+    assert_eq!((pruned.key, pruned.label), (parent.key.clone(), "shop".into()));
+    assert_ne!(place.identify("elsewhere/fix-1").key, parent.key, "nothing links to it");
     let removed = place.identify("worktrees/shop/fix-1/shop");
     assert_eq!((removed.key, removed.label), (parent.key, "shop".into()));
     assert_eq!(removed.root, place.join("worktrees/shop/fix-1/shop"));
@@ -118,6 +121,33 @@ fn a_submodule_is_its_own_project_and_so_are_its_worktrees() {
     place.git("shop/vendor/lib", &["worktree", "add", "-q", "../../../lib-fix", "-b", "fix"]);
     let worktree = place.identify("lib-fix");
     assert_eq!((worktree.key, worktree.label), (module.key, module.label));
+}
+
+#[test]
+fn content_of_a_repository_cannot_take_the_identity_of_another() {
+    let place = Place::new();
+    for repository in ["secret", "shop"] {
+        place.repository(repository);
+        let url = format!("https://github.com/corp/{repository}");
+        place.git(repository, &["remote", "add", "origin", &url]);
+    }
+    place.git("secret", &["worktree", "add", "-q", "../fix", "-b", "fix"]);
+    assert_eq!(place.identify("fix").key, "github.com/corp/secret");
+    place.git("", &["clone", "-q", "--bare", "secret", "shop/packages/app"]);
+    place.git(
+        "shop/packages/app",
+        &["remote", "set-url", "origin", "https://github.com/corp/secret"],
+    );
+    assert_eq!(place.identify("shop/packages/app").key, "github.com/corp/shop");
+    assert_eq!(place.identify("shop/packages/app/refs").key, "github.com/corp/shop");
+    for named in ["secret/.git", "secret/.git/worktrees/fix", "secret/.git/worktrees/gone"] {
+        for folder in ["shop/vendor", "unpacked"] {
+            place.folder(folder);
+            let link = format!("gitdir: {}\n", place.join(named).display());
+            fs::write(place.join(folder).join(".git"), link).unwrap();
+            assert_ne!(place.identify(folder).key, "github.com/corp/secret", "{named} {folder}");
+        }
+    }
 }
 
 #[test]
