@@ -37,7 +37,6 @@ fn memory_is_given_only_with_events_that_accept_it() {
         ("qwen", "SessionStart", true),
         ("copilot", "SessionStart", true),
         ("cline", "TaskStart", false),
-        ("windsurf", "pre_user_prompt", false),
         ("codex", "PostToolUse", false),
         ("gemini", "AfterAgent", false),
     ] {

@@ -190,7 +190,7 @@ fn hooks_of_claude_code_that_another_client_runs_are_that_clients() {
 }
 
 /// Configuration files of a user who had set up every client before.
-const BEFORE: [(&str, &str); 14] = [
+const BEFORE: [(&str, &str); 13] = [
     (
         ".codex/hooks.json",
         "{\n  \
@@ -218,7 +218,6 @@ const BEFORE: [(&str, &str); 14] = [
         ".cursor/hooks.json",
         "{\"version\": 1, \"hooks\": {\"stop\": [{\"command\": \"say done\"}]}}\n",
     ),
-    (".codeium/windsurf/hooks.json", "{\"hooks\":{}}\n"),
     (".vscode/argv.json", "{}\n"),
 ];
 
@@ -277,7 +276,6 @@ fn an_installation_for_all_clients_is_removed_byte_for_byte() {
         (".config/opencode/plugins/claude-mem.js", "const PROGRAM_PATH = \"/"),
         (".config/opencode/opencode.json", "\"enabled\""),
         (".cursor/hooks.json", "beforeSubmitPrompt"),
-        (".codeium/windsurf/hooks.json", "show_output"),
     ] {
         assert!(after[path].contains(part), "{path}: {}", after[path]);
     }
@@ -338,13 +336,7 @@ fn clients_with_mcp_alone_get_the_server_and_lose_it_byte_for_byte() {
     let sandbox = Sandbox::new();
     let files = [
         ("kilo", ".config/kilo/kilo.json", "{\"mcp\": {\"a\": {\"type\": \"local\"}}}\n"),
-        (
-            "continue",
-            ".continue/config.yaml",
-            "name: mine # best\nmcpServers:\n  - name: other\n    command: x\nmodels: []\n",
-        ),
         ("zed", ".config/zed/settings.json", "// mine\n{\n  \"theme\": \"One\", // best\n}\n"),
-        ("goose", ".config/goose/config.yaml", "GOOSE_MODEL: m\n"),
     ];
     for (_, path, text) in files {
         sandbox.write(path, text);
@@ -363,17 +355,24 @@ fn clients_with_mcp_alone_get_the_server_and_lose_it_byte_for_byte() {
         assert_eq!(sandbox.read(path), text, "{client}");
         sandbox.run(&["install", "--client", client]).ok();
     }
-    let changed = sandbox.read(".continue/config.yaml").replace("# best", "# better");
-    sandbox.write(".continue/config.yaml", &changed);
+    let changed = sandbox.read(".config/zed/settings.json").replace("// best", "// better");
+    sandbox.write(".config/zed/settings.json", &changed);
     sandbox.run(&["uninstall"]).ok();
     let mut expected = before;
-    let kept = files[1].2.replace("# best", "# better");
-    expected.insert(".continue/config.yaml".into(), kept);
+    let kept = files[1].2.replace("// best", "// better");
+    expected.insert(".config/zed/settings.json".into(), kept);
     assert_eq!(tree(&sandbox), expected);
 
     let printed = sandbox.run(&["install", "--client", "warp"]).ok();
     let printed: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(printed["mcpServers"]["claude-mem"]["args"], json!(["mcp"]));
+    for (client, entry) in [
+        ("continue", "mcpServers:\n  - name: claude-mem\n"),
+        ("goose", "extensions:\n  claude-mem:\n"),
+    ] {
+        let printed = sandbox.run(&["install", "--client", client]).ok();
+        assert!(printed.starts_with(entry) && printed.contains("args: [mcp]"), "{printed}");
+    }
     let unknown = sandbox.run(&["install", "--client", "nobody"]).fails(2);
     assert!(unknown.contains("goose"), "{unknown}");
 }

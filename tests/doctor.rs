@@ -94,35 +94,33 @@ fn damage_and_settings_that_are_not_accepted_are_found() {
 #[test]
 fn the_server_of_a_client_without_hooks_is_started_and_checked() {
     let sandbox = Sandbox::new();
-    let files = [
-        ("kilo", ".config/kilo/kilo.json"),
-        ("zed", ".config/zed/settings.json"),
-        ("goose", ".config/goose/config.yaml"),
-    ];
+    let files = [("kilo", ".config/kilo/kilo.json"), ("zed", ".config/zed/settings.json")];
     for (client, _) in files {
         sandbox.run(&["install", "--client", client]).ok();
     }
     let doctor = || sandbox.run(&["doctor"]).stdout;
     let report = doctor();
-    assert_eq!(report.matches("ok      MCP servers: ").count(), 3, "{report}");
+    assert_eq!(report.matches("ok      MCP servers: ").count(), 2, "{report}");
     assert!(!sandbox.data().join("log").exists(), "it only asks");
 
     let silent = sandbox.write("silent/claude-mem", "#!/bin/sh\nread request\n");
     fs::set_permissions(&silent, fs::Permissions::from_mode(0o755)).unwrap();
     let program = crate::sandbox::binary().to_str().unwrap();
-    let [kilo, zed, goose] = files.map(|(_, path)| sandbox.read(path));
+    let [kilo, zed] = files.map(|(_, path)| sandbox.read(path));
     sandbox.write(files[0].1, &kilo.replace(program, "/nowhere/claude-mem"));
     sandbox.write(files[1].1, &zed.replace(program, silent.to_str().unwrap()));
-    sandbox.write(files[2].1, &goose.replace("  claude-mem:", "  other:"));
     let report = doctor();
-    for (wrong, client) in [
-        ("is /nowhere/claude-mem, which does not exist", "kilo"),
-        ("which answers something else", "zed"),
-        ("no longer has our entry", "goose"),
+    sandbox.write(files[0].1, &kilo.replace("\"claude-mem\"", "\"other\""));
+    for (report, wrong, client) in [
+        (&report, "is /nowhere/claude-mem, which does not exist", "kilo"),
+        (&report, "which answers something else", "zed"),
+        (&doctor(), "no longer has our entry", "kilo"),
     ] {
         let (_, rest) = report.split_once(wrong).unwrap_or_else(|| panic!("{wrong}: {report}"));
         let remedy = rest.lines().nth(1).unwrap();
         assert!(remedy.contains(&format!("`claude-mem install --client {client}`")), "{report}");
+    }
+    for (client, _) in files {
         sandbox.run(&["uninstall", "--client", client]).ok();
     }
     assert!(!doctor().contains("MCP servers"), "removed from the list");

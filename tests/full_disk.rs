@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    io::Write,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -280,4 +281,37 @@ fn events_dropped_by_a_full_disk_are_counted_and_reported_until_acknowledged() {
     let shown = sandbox.run(&["doctor", "--fix"]).stdout;
     assert!(shown.contains("fixed   dropped events"), "{shown}");
     assert!(!sandbox.run(&["status"]).ok().contains("could not be recorded"));
+}
+
+#[test]
+fn a_hook_that_gets_no_more_memory_counts_its_event_and_stays_silent() {
+    let sandbox = Sandbox::new();
+    let limited = |kilobytes: u32, hook: &str, stdin: &str| {
+        let mut command = Command::new("/bin/sh");
+        let script = format!("ulimit -v {kilobytes}; exec \"$0\" {hook}");
+        command.arg("-c").arg(script).arg(sandbox.command(&[""; 0]).get_program());
+        command.env_clear().env("HOME", sandbox.home());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+        child.wait_with_output().unwrap()
+    };
+    let output = "one of many lines\n".repeat(300_000);
+    let payload = json!({"session_id": "s1", "cwd": "/p", "hook_event_name": "PostToolUse",
+        "tool_name": "Bash", "tool_input": {}, "tool_response": {"stdout": output}});
+    let mut runs = 0;
+    for kilobytes in (0..400_000).step_by(8_000).rev() {
+        // Below some limit, not even the program can be loaded.
+        if !limited(kilobytes, "--version", "").status.success() {
+            break;
+        }
+        let run = limited(kilobytes, "save", &payload.to_string());
+        assert!(run.status.success() && run.stderr.is_empty(), "{kilobytes}: {run:?}");
+        runs += 1;
+    }
+    let status = sandbox.run(&["status", "--json"]).ok();
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    let dropped = status["dropped"]["events"].as_u64().unwrap();
+    assert!(dropped > 0, "a limit is too low for the payload");
+    assert_eq!(sandbox.events().len() as u64 + dropped, runs, "each is recorded or counted");
 }

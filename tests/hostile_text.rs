@@ -93,7 +93,7 @@ fn plant_configuration(sandbox: &Sandbox) {
         "enabledPlugins": {format!("claude-mem@{HOSTILE}"): true}});
     sandbox.write(".claude/settings.json", &hooks.to_string());
     sandbox.write(".codex/config.toml", &format!("x = \"{}\" {HOSTILE}\n", "y"));
-    sandbox.write(".config/goose/config.yaml", &format!("{HOSTILE}: [\n"));
+    sandbox.write(".config/zed/settings.json", &format!("{HOSTILE}: [\n"));
 }
 
 /// The output of a command at a terminal, errors included.
@@ -175,8 +175,8 @@ const COMMANDS: &[&[&str]] = &[
     &["install", "--client", HOSTILE],
     &["install", "--list"],
     &["install", "--client", "codex"],
-    &["install", "--client", "goose"],
-    &["uninstall", "--client", "goose"],
+    &["install", "--client", "zed"],
+    &["uninstall", "--client", "zed"],
     &["import", "--from", HOSTILE],
     &["eval", "--sessions", HOSTILE],
     &["viewer", HOSTILE],

@@ -39,7 +39,6 @@ const CASES: &[Case] = &[
     configuration(&["install"], ".claude/settings.json"),
     configuration(&["install"], ".claude.json"),
     configuration(&["install", "--client", "codex"], ".codex/config.toml"),
-    configuration(&["install", "--client", "goose"], ".config/goose/config.yaml"),
     configuration(&["install", "--client", "zed"], ".config/zed/settings.json"),
     configuration(&["settings", "set", "provider", "extract"], ".claude-mem/settings.json"),
     configuration(

@@ -2,6 +2,8 @@
 
 use std::{fmt, io, path::PathBuf};
 
+use claude_mem_core::failure::Failure;
+
 /// Why a call on the store failed.
 #[derive(Debug)]
 pub enum Error {
@@ -130,5 +132,26 @@ impl From<rusqlite::Error> for Error {
 impl From<claude_mem_log::Error> for Error {
     fn from(error: claude_mem_log::Error) -> Self {
         Self::Log(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        use Error as E;
+        let failure = Self::new(error.to_string());
+        match error {
+            E::Log(error) => error.into(),
+            error if error.is_unwritable() => failure
+                .meaning("the disk is full, or the files cannot be written")
+                .remedy("see what is wrong with `claude-mem doctor`"),
+            E::Newer { .. } => failure
+                .meaning("the database was not touched")
+                .remedy("use the newer version of claude-mem that wrote it"),
+            E::Unusable { .. } => failure
+                .meaning("everything in it is also in the log")
+                .remedy("rebuild it with `claude-mem replay`"),
+            E::Rebuilding { .. } => failure.remedy("wait for that process to end, then try again"),
+            E::Io { .. } | E::Sqlite(_) => failure,
+        }
     }
 }

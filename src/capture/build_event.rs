@@ -10,6 +10,7 @@ use claude_mem_events::{
 
 use crate::{
     clients::{self, Client},
+    exclusion::names_excluded_file,
     incoming::{Incoming, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop, ToolUse},
     payload::{Payload, text as json_text},
     private_turn::PrivateTurn,
@@ -42,6 +43,7 @@ fn ends_with_words(text: &str, end: &str) -> bool {
 /// Builds one event of a session that is recorded.
 pub(super) struct EventBuilder<'r, 'a> {
     pub(super) settings: &'r Settings,
+    pub(super) home: Option<&'r Path>,
     pub(super) policy: Policy,
     pub(super) cwd: String,
     pub(super) turn: PrivateTurn,
@@ -129,6 +131,9 @@ impl EventBuilder<'_, '_> {
         }
         if let Some(skip) = self.skip(&tool) {
             return Err(skip);
+        }
+        if names_excluded_file(self.settings, &tool_use.input, Path::new(&self.cwd), self.home) {
+            return Err(Skip::Project);
         }
         self.find_exit_code(&mut tool_use);
         Ok(ToolUsed {

@@ -2,7 +2,8 @@
 //!
 //! On a full disk a hook can append to neither the log nor the diagnostics. The length of a sparse
 //! file can still be changed, because it takes no block. So the length of `dropped-events` is the
-//! count, and its modification time is the time of the last loss.
+//! count, and its modification time is the time of the last loss. If no file can be opened, because
+//! too many are open, an empty folder in `dropped-events.d` counts one event.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -31,22 +32,39 @@ pub struct Dropped {
 
 impl Dropped {
     /// Increments the count, unless even that fails.
-    pub(super) fn add(data: &Path) {
-        let _ = add(&place(data));
+    pub fn add(data: &Path) {
+        if add(&place(data)).is_err() {
+            let name = format!("{}-{}", std::process::id(), Timestamp::now().as_nanosecond());
+            let _ = fs::create_dir_all(folders(data).join(name));
+        }
     }
 
     /// The count; `None` if it is zero.
     pub fn look(data: &Path) -> Option<Self> {
-        let found = fs::metadata(place(data)).ok().filter(fs::Metadata::is_file)?;
-        let last = found.modified().ok().and_then(|at| Timestamp::try_from(at).ok());
-        let last = format!("{:.0}", last.unwrap_or_default());
-        (found.len() > 0).then_some(Self { events: found.len(), last })
+        let file = fs::metadata(place(data)).ok().filter(fs::Metadata::is_file);
+        let counted = file.as_ref().map_or(0, fs::Metadata::len);
+        let entries = fs::read_dir(folders(data)).into_iter().flatten().flatten();
+        let folders: Vec<_> = entries.filter_map(|entry| entry.metadata().ok()).collect();
+        let times = file.iter().chain(&folders).filter_map(|found| found.modified().ok());
+        let last = times.max().and_then(|at| Timestamp::try_from(at).ok());
+        let (events, last) = (counted + folders.len() as u64, last.unwrap_or_default());
+        (events > 0).then(|| Self { events, last: format!("{last:.0}") })
     }
 
     /// Resets the count.
     pub fn acknowledge(data: &Path) -> io::Result<()> {
-        fs::remove_file(place(data))
+        for removed in [fs::remove_dir_all(folders(data)), fs::remove_file(place(data))] {
+            removed.or_else(|error| match error.kind() {
+                io::ErrorKind::NotFound => Ok(()),
+                _ => Err(error),
+            })?;
+        }
+        Ok(())
     }
+}
+
+fn folders(data: &Path) -> PathBuf {
+    data.join("dropped-events.d")
 }
 
 fn place(data: &Path) -> PathBuf {
@@ -85,6 +103,12 @@ mod tests {
             }
         });
         assert_eq!(Dropped::look(data.path()).unwrap().events, 80);
+        Dropped::acknowledge(data.path()).unwrap();
+        // What cannot be opened is counted, too.
+        fs::create_dir(place(data.path())).unwrap();
+        (0..2).for_each(|_| Dropped::add(data.path()));
+        fs::remove_dir(place(data.path())).unwrap();
+        assert_eq!(Dropped::look(data.path()).unwrap().events, 2);
         Dropped::acknowledge(data.path()).unwrap();
         assert!(Dropped::look(data.path()).is_none());
     }

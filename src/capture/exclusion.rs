@@ -1,8 +1,13 @@
 //! Projects that settings exclude from recording.
 
-use std::path::Path;
+use std::path::{Path, is_separator};
 
-use crate::{glob, project::ProjectId};
+use serde_json::Value;
+
+use crate::{
+    glob,
+    project::{ProjectId, resolved},
+};
 use claude_mem_core::settings::{
     AnySetting, Settings,
     table::{DISABLED_PROJECTS, ENABLED, EXCLUDED_PROJECTS},
@@ -37,9 +42,44 @@ pub fn excluded_by(
     let patterns = settings.get(&EXCLUDED_PROJECTS);
     let folders = [Some(project.root.as_path()), project.common_dir.as_deref(), Some(cwd)];
     let is_excluded = patterns.iter().any(|pattern| {
-        folders.iter().flatten().any(|folder| glob::means(pattern.as_str(), folder, home))
+        folders.iter().flatten().any(|folder| glob::matches(pattern.as_str(), folder, home))
     });
     is_excluded.then_some(EXCLUDED_PROJECTS.name)
+}
+
+/// Whether a tool uses a file of an excluded folder. Names and commands are searched for paths, but
+/// not the texts that a tool writes.
+pub(crate) fn names_excluded_file(
+    settings: &Settings,
+    input: &str,
+    cwd: &Path,
+    home: Option<&Path>,
+) -> bool {
+    const VALUE_BYTES_MAX: usize = 8 << 10;
+    const PATHS_MAX: usize = 100;
+    let patterns = settings.get(&EXCLUDED_PROJECTS);
+    if patterns.is_empty() {
+        return false;
+    }
+    let Ok(Value::Object(members)) = serde_json::from_str(input) else { return false };
+    let values = members.values().flat_map(|value| match value {
+        Value::Array(items) => items.iter().collect::<Vec<_>>(),
+        value => vec![value],
+    });
+    let texts = values.filter_map(Value::as_str).filter(|text| text.len() <= VALUE_BYTES_MAX);
+    let between = |c: char| c.is_whitespace() || "\"'`;|&<>()=,".contains(c);
+    let words = texts.flat_map(|text| std::iter::once(text).chain(text.split(between)));
+    let paths = words.filter(|word| word.contains(is_separator) && !word.contains('\n'));
+    paths.take(PATHS_MAX).any(|word| {
+        let path = match (word.strip_prefix("~/"), home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => cwd.join(word.strip_prefix("file://").unwrap_or(word)),
+        };
+        let paths = [resolved(&path), path];
+        patterns
+            .iter()
+            .any(|pattern| paths.iter().any(|path| glob::matches(pattern.as_str(), path, home)))
+    })
 }
 
 #[cfg(test)]
@@ -79,6 +119,25 @@ mod tests {
             let home = Some(Path::new("/home/ada"));
             let found = excluded_by(&settings, &worktree(), Path::new("/tmp/fix-1/inside"), home);
             assert_eq!(found, expected, "{patterns}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_an_excluded_folder_is_excluded_wherever_it_is_used() {
+        let settings = settings(&[("CLAUDE_MEM_EXCLUDED_PROJECTS", "~/clients/**")]);
+        let home = Some(Path::new("/home/ada"));
+        for (input, expected) in [
+            (r#"{"file_path": "/home/ada/clients/x/plan.md"}"#, true),
+            (r#"{"file_path": "~/clients/x/plan.md"}"#, true),
+            (r#"{"path": "../clients/x"}"#, true),
+            (r#"{"paths": ["a", "file:///home/ada/clients/x"]}"#, true),
+            (r#"{"command": "cd ~/work && cat '/home/ada/clients/x/plan.md'|wc"}"#, true),
+            (r#"{"file_path": "/home/ada/work/clients.md"}"#, false),
+            (r#"{"command": "ls /home/ada"}"#, false),
+            ("[]", false),
+        ] {
+            let found = names_excluded_file(&settings, input, Path::new("/home/ada/work"), home);
+            assert_eq!(found, expected, "{input}");
         }
     }
 

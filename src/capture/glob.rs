@@ -1,8 +1,14 @@
 //! Patterns for folders: `*` within a name, `**` across folders, `?` one character, `~` home.
 
-use std::path::{Path, is_separator};
+use std::{
+    fs,
+    path::{Path, PathBuf, is_separator},
+};
+
+use unicode_normalization::UnicodeNormalization as _;
 
 use crate::project::resolved;
+use claude_mem_core::os;
 
 /// Whether the pattern matches this folder or one above it. It is safer to exclude too much:
 ///
@@ -10,12 +16,28 @@ use crate::project::resolved;
 /// - a name or relative path matches anywhere
 /// - case does not matter
 /// - if the pattern leads through symbolic links, their targets match, too
+/// - the same folder under another path matches: a bind mount, `/proc/1/root`
 /// - without a home directory, a pattern with `~` matches everything
-pub(crate) fn means(pattern: &str, folder: &Path, home: Option<&Path>) -> bool {
+pub(crate) fn matches(pattern: &str, folder: &Path, home: Option<&Path>) -> bool {
     let Some(pattern) = expanded(pattern, home) else { return true };
     let text = comparable(&folder.to_string_lossy());
-    let is_match = |pattern: &str| matches(&parse(&anchored(&comparable(pattern))), &text);
-    is_match(&pattern) || target(&pattern).is_some_and(|target| is_match(&target))
+    let is_match = |pattern: &str| matches_tokens(&parse(&anchored(&comparable(pattern))), &text);
+    is_match(&pattern)
+        || targets(&pattern).iter().any(|target| is_match(target))
+        || is_same_folder(&pattern, folder)
+}
+
+/// Whether the pattern is the path of this folder or of one above it, under another name.
+fn is_same_folder(pattern: &str, folder: &Path) -> bool {
+    let path = Path::new(pattern.trim_end_matches(['*', '/']));
+    if pattern.contains('?') || path.to_string_lossy().contains('*') || !path.is_absolute() {
+        return false;
+    }
+    // `~/a/*` means the folders in it.
+    let ends_in_star = pattern.ends_with("/*");
+    let Some(excluded) = os::file_id(path) else { return false };
+    let above = folder.ancestors().skip(usize::from(ends_in_star));
+    above.filter_map(os::file_id).any(|found| found == excluded)
 }
 
 /// The pattern with the home directory in place of `~`; `None` if that is unknown.
@@ -28,22 +50,49 @@ fn expanded(pattern: &str, home: Option<&Path>) -> Option<String> {
     }
 }
 
-/// The pattern with symbolic links resolved, if there are any before the first wildcard.
-fn target(pattern: &str) -> Option<String> {
+/// The pattern with symbolic links resolved, up to and including its first name with a wildcard.
+fn targets(pattern: &str) -> Vec<String> {
+    const ENTRIES_MAX: usize = 10_000;
     let wildcard = pattern.find(['*', '?']).unwrap_or(pattern.len());
     let end = match &pattern[..wildcard] {
         all if wildcard == pattern.len() => all.len(),
-        before => before.rfind(is_separator)?,
+        before => before.rfind(is_separator).unwrap_or(0),
     };
     let (folder, rest) = pattern.split_at(end);
     let folder = Path::new(folder);
-    let found = folder.is_absolute().then(|| resolved(folder))?;
-    (found != folder).then(|| format!("{}{rest}", found.display()))
+    if !folder.is_absolute() {
+        return Vec::new();
+    }
+    let found = resolved(folder);
+    let mut targets: Vec<String> = Vec::new();
+    if found != folder {
+        targets.push(format!("{}{rest}", found.display()));
+    }
+    let name_end = rest[rest.len().min(1)..].find(is_separator).map_or(rest.len(), |end| end + 1);
+    let (name, rest) = rest.split_at(name_end);
+    let name = parse(&comparable(name));
+    let is_link = |entry: &fs::DirEntry| {
+        entry.file_type().is_ok_and(|kind| kind.is_symlink())
+            && matches_tokens(&name, &comparable(&format!("/{}", entry.file_name().display())))
+    };
+    if !name.is_empty()
+        && let Ok(entries) = fs::read_dir(&found)
+    {
+        let entries = entries.take(ENTRIES_MAX).filter_map(Result::ok);
+        let links: Vec<PathBuf> =
+            entries.filter(is_link).map(|entry| resolved(&entry.path())).collect();
+        targets.extend(links.iter().map(|target| format!("{}{rest}", target.display())));
+    }
+    targets
 }
 
-/// In lower case, with one `/` between folders and none at the end. Recorded paths can be those of another system.
+/// In lower case and one form of Unicode, with one `/` between folders and none at the end. Recorded
+/// paths can be those of another system.
 fn comparable(path: &str) -> String {
     let mut text = path.replace('\\', "/").to_lowercase();
+    if !text.is_ascii() {
+        text = text.nfc().collect();
+    }
     while text.contains("//") {
         text = text.replace("//", "/");
     }
@@ -100,7 +149,7 @@ fn parse(pattern: &str) -> Vec<Token> {
 /// Whether the tokens match the text or the path of a folder above it. Follows all ways through
 /// the pattern at once, so that the time is at most text times pattern. Backtracking would take
 /// exponential time on `*a*a*a*a*b`.
-fn matches(tokens: &[Token], text: &str) -> bool {
+fn matches_tokens(tokens: &[Token], text: &str) -> bool {
     let mut reached = vec![false; tokens.len() + 1];
     let mut next = reached.clone();
     reached[0] = true;
@@ -188,15 +237,15 @@ mod tests {
             ("**/", "/x/y", true),
         ];
         for (pattern, folder, expected) in cases {
-            let found = means(pattern, Path::new(folder), Some(Path::new("/home/ada")));
+            let found = matches(pattern, Path::new(folder), Some(Path::new("/home/ada")));
             assert_eq!(found, expected, "{pattern} {folder}");
         }
     }
 
     #[test]
     fn without_a_home_directory_a_pattern_with_one_excludes_everything() {
-        assert!(means("~/private", Path::new("/x"), None));
-        assert!(!means("/private", Path::new("/x"), None));
+        assert!(matches("~/private", Path::new("/x"), None));
+        assert!(!matches("/private", Path::new("/x"), None));
     }
 
     #[test]
@@ -213,15 +262,37 @@ mod tests {
             ("~/link/in*", "inside", true),
             ("~/link/missing", "missing/x", true),
             ("~/link/missing", "inside", false),
+            ("~/li*", "inside", true),
+            ("~/li*/in*", "inside", true),
+            ("~/li*/in*", "other", false),
+            ("~/x*", "inside", false),
         ] {
-            let found = means(pattern, &target.join(folder), Some(&home));
+            let found = matches(pattern, &target.join(folder), Some(&home));
             assert_eq!(found, expected, "{pattern} {folder}");
         }
     }
 
     #[test]
+    fn the_same_folder_is_excluded_under_every_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = std::fs::canonicalize(dir.path()).unwrap();
+        std::fs::create_dir_all(home.join("secret/inside")).unwrap();
+        let other = Path::new("/proc/self/root").join(home.strip_prefix("/").unwrap());
+        for (pattern, folder, expected) in [
+            ("~/secret", "secret/inside", true),
+            ("~/secret/**", "secret", true),
+            ("~/secret/*", "secret", false),
+            ("~/secret/*", "secret/inside", true),
+            ("~/secret/inside", "secret", false),
+        ] {
+            assert_eq!(matches(pattern, &other.join(folder), Some(&home)), expected, "{pattern}");
+        }
+        assert!(matches("~/caf\u{e9}", &home.join("cafe\u{301}"), Some(&home)));
+    }
+
+    #[test]
     fn a_hostile_pattern_takes_steps_in_proportion_to_its_length() {
         let pattern = format!("/{}b", "*a**?".repeat(200));
-        assert!(!means(&pattern, Path::new(&format!("/{}", "a".repeat(4000))), None));
+        assert!(!matches(&pattern, Path::new(&format!("/{}", "a".repeat(4000))), None));
     }
 }

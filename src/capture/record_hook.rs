@@ -47,17 +47,23 @@ pub struct SessionBegun {
     pub source: String,
 }
 
-impl Recorder {
-    /// Captures and appends the payload of a hook. Problems are written to the diagnostics.
-    pub fn record_hook(&self, hook: HookCommand, input: &Input) -> HookOutcome {
-        let mut outcome = HookOutcome { kind: hook.expected, ..HookOutcome::default() };
-        let recorded = self.limited(hook.name, || self.record_input(hook, input, &mut outcome));
-        if let Err(problem) = recorded {
-            self.report(hook.name, &problem);
-        }
-        outcome
+/// Captures and appends the payload of a hook. Problems are written to the diagnostics.
+pub fn record_hook(recorder: &Recorder, hook: HookCommand, input: &Input) -> HookOutcome {
+    let mut outcome = HookOutcome { kind: hook.expected, ..HookOutcome::default() };
+    let run = HookRun { recorder };
+    let recorded = recorder.limited(hook.name, || run.record_input(hook, input, &mut outcome));
+    if let Err(problem) = recorded {
+        recorder.report(hook.name, &problem);
     }
+    outcome
+}
 
+/// Turns the input of a hook into events. The recorder redacts and appends them.
+struct HookRun<'r> {
+    recorder: &'r Recorder,
+}
+
+impl HookRun<'_> {
     fn record_input(
         &self,
         hook: HookCommand,
@@ -72,11 +78,13 @@ impl Recorder {
             .map_or_else(|_| String::from_utf8_lossy(&input.bytes), Cow::Borrowed);
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let (mut payload, malformed) = Payload::read(text);
-        let client = evidence::judge(hook.client, &payload, &self.environment);
+        let client = evidence::judge(hook.client, &payload, &self.recorder.environment);
         outcome.client = Some(client);
-        let home = self.paths.home.as_deref();
+        let home = self.recorder.paths.home.as_deref();
         let is_other = client.name != hook.client.name;
-        if is_other && evidence::has_own_hooks(client, hook.client, &self.environment, home) {
+        if is_other
+            && evidence::has_own_hooks(client, hook.client, &self.recorder.environment, home)
+        {
             outcome.kind = None;
             return Ok(());
         }
@@ -111,12 +119,12 @@ impl Recorder {
                 if client.hides_failures {
                     self.record_hidden_failures(client, &source, &incoming, &payload)?;
                 }
-                self.capture(source, incoming, payload)?
+                self.recorder.capture(source, incoming, payload)?
             }
             Err(malformed) => self.capture_unreadable(source, hook.name, &malformed, input),
         };
         let Captured::Event { envelope, event } = captured else { return Ok(()) };
-        let appended = self.append(&envelope, &event);
+        let appended = self.recorder.append(&envelope, &event);
         outcome.needs_worker = matches!(appended, Ok(is_awake) if !is_awake);
         if let Event::InputUnreadable(unreadable) = event {
             return appended.and(Err(Problem::Unreadable(unreadable.error)));
@@ -137,7 +145,7 @@ impl Recorder {
         match event {
             Event::SessionStarted(SessionStarted { source, .. }) => {
                 if client.starts_with_prompt() {
-                    SessionFile::start(&self.paths.data, &envelope.session).keep(&source);
+                    SessionFile::start(&self.recorder.paths.data, &envelope.session).keep(&source);
                 }
                 outcome.begun = Some(SessionBegun { envelope, source });
             }
@@ -145,7 +153,8 @@ impl Recorder {
                 prompt, submitter: Submitter::User, ..
             }) if !prompt.is_empty() => {
                 if client.starts_with_prompt() {
-                    let unused = SessionFile::start(&self.paths.data, &envelope.session).take();
+                    let unused =
+                        SessionFile::start(&self.recorder.paths.data, &envelope.session).take();
                     let begun = |source| SessionBegun { envelope: envelope.clone(), source };
                     outcome.begun = unused.map(begun);
                 }
@@ -163,7 +172,8 @@ impl Recorder {
     /// Finds the transcript of a session whose payloads do not name it.
     fn find_transcript(&self, client: &Client, source: &Source<'_>, stop: &mut Stop<'_>) {
         let (Some(place), StopScope::Turn) = (client.transcript_place, stop.scope) else { return };
-        let dir = client.config.dir.find(&self.environment, self.paths.home.as_deref());
+        let dir =
+            client.config.dir.find(&self.recorder.environment, self.recorder.paths.home.as_deref());
         let path = dir.map(|dir| dir.join(place(&source.session, &source.cwd)));
         let Some(path) = path.filter(|path| path.is_file()) else { return };
         let path = path.to_string_lossy().into_owned();
@@ -173,10 +183,10 @@ impl Recorder {
 
     /// Stores a message that may be the last one of a turn, under the same exclusions as its stop.
     fn keep_answer(&self, source: Source<'_>, answer: &Answer<'_>) {
-        let file = SessionFile::answer(&self.paths.data, &source.session);
-        let Ok(admitted) = self.admit(source) else { return };
+        let file = SessionFile::answer(&self.recorder.paths.data, &source.session);
+        let Ok(admitted) = self.recorder.admit(source) else { return };
         if !admitted.turn.is_on() {
-            let text = redact_text(&answer.text, self.policy).text;
+            let text = redact_text(&answer.text, self.recorder.policy).text;
             file.keep(&format!("{}\n{text}", answer.prompt_id));
         }
     }
@@ -187,7 +197,7 @@ impl Recorder {
         if is_given || stop.scope != StopScope::Turn {
             return;
         }
-        let kept = SessionFile::answer(&self.paths.data, &source.session).take();
+        let kept = SessionFile::answer(&self.recorder.paths.data, &source.session).take();
         let kept = kept.as_deref().and_then(|kept| kept.split_once('\n'));
         if let Some((_, text)) = kept.filter(|(prompt_id, _)| *prompt_id == stop.prompt_id) {
             let (user, assistant) = (Cow::Borrowed(""), text.to_owned().into());
@@ -228,7 +238,7 @@ impl Recorder {
         if failed.is_empty() {
             return Ok(());
         }
-        let file = SessionFile::failures(&self.paths.data, &source.session);
+        let file = SessionFile::failures(&self.recorder.paths.data, &source.session);
         let mut known = file.read().unwrap_or_default();
         for used in failed {
             if known.lines().any(|id| id == used.tool_use_id) {
@@ -242,9 +252,9 @@ impl Recorder {
                 ..used
             };
             let incoming = Incoming::ToolUse(used);
-            let captured = self.capture(source.clone(), incoming, Payload::default())?;
+            let captured = self.recorder.capture(source.clone(), incoming, Payload::default())?;
             if let Captured::Event { envelope, event } = captured {
-                self.append(&envelope, &event)?;
+                self.recorder.append(&envelope, &event)?;
                 known = format!("{known}{id}\n");
                 file.keep(&known);
             }
@@ -254,7 +264,7 @@ impl Recorder {
 
     /// The use of a file is not recorded. Excluded sessions get no memories either.
     fn file_occasion(&self, source: Source<'_>, used: &FileUse<'_>) -> Option<Occasion> {
-        let Admitted { envelope, cwd, turn, .. } = self.admit(source).ok()?;
+        let Admitted { envelope, cwd, turn, .. } = self.recorder.admit(source).ok()?;
         let path = used.path.clone().into_owned();
         (!turn.is_on()).then_some(Occasion { envelope, subject: Subject::File { path, cwd } })
     }
@@ -266,13 +276,15 @@ impl Recorder {
         payload: &mut Payload<'a>,
     ) -> (bool, Source<'a>) {
         let fields = (client.session)(payload);
-        let of_environment = || self.environment.text(client.session_variable?).map(Cow::Owned);
+        let of_environment =
+            || self.recorder.environment.text(client.session_variable?).map(Cow::Owned);
         let session = fields.id.or_else(of_environment);
         let cwd = fields.cwd.unwrap_or_else(|| {
             let cwd = env::current_dir().unwrap_or_default();
             cwd.to_string_lossy().into_owned().into()
         });
-        let project_dir = client.project_variable.and_then(|name| self.environment.get(name));
+        let project_dir =
+            client.project_variable.and_then(|name| self.recorder.environment.get(name));
         let access = Access::Hook { client, project_dir: project_dir.map(PathBuf::from) };
         let has_session = session.is_some();
         let session = session.unwrap_or_default();
@@ -287,11 +299,11 @@ impl Recorder {
         malformed: &Malformed,
         input: &Input,
     ) -> Captured {
-        match self.admit(source) {
+        match self.recorder.admit(source) {
             Err(skip) => Captured::Skipped(skip),
             Ok(admitted) if admitted.turn.is_on() => Captured::Skipped(Skip::Private),
             Ok(Admitted { envelope, .. }) => {
-                let event = unreadable(hook, malformed, input, self.policy).into();
+                let event = unreadable(hook, malformed, input, self.recorder.policy).into();
                 Captured::Event { envelope, event }
             }
         }

@@ -63,7 +63,7 @@ mod tests {
         let second = cache.current();
         assert!(!Arc::ptr_eq(&first, &second));
         assert!(Arc::ptr_eq(&second, &cache.current()));
-        fs::remove_file(paths.settings()).unwrap();
+        fs::write(paths.settings(), "{}").unwrap();
         assert!(!Arc::ptr_eq(&second, &cache.current()));
     }
 }

@@ -192,7 +192,23 @@ fn undo(
     if edited.file.extension().is_some_and(|extension| extension == "json") {
         return clean(app, &edited.file, is_our_file);
     }
-    removal.map_or(Ok(()), |removal| save(app, &removal, is_our_file))
+    let Some(mut removal) = removal else {
+        // Installed by an earlier version, which edited YAML, and changed by others since.
+        return match mentions_us(&edited.file) {
+            false => Ok(()),
+            true => {
+                let file = shown(app, &edited.file);
+                app.output.line(format_args!("remove the entry `{NAME}` from {file} by hand"))
+            }
+        };
+    };
+    Failure::retried(|| {
+        let saved = save(app, &removal, is_our_file);
+        // Read again for the next attempt.
+        let again = removals_of(app, only).into_iter().find(|it| it.file == edited.file);
+        removal = again.unwrap_or_else(|| removal.clone());
+        saved
+    })
 }
 
 /// Whether a file can have entries of ours. If not, it does not matter whether it can be read as
@@ -262,6 +278,10 @@ fn save(app: &mut App, removal: &TextChange, is_our_file: bool) -> Result<(), Fa
 
 /// Removes our entries from a file that others changed, too.
 fn clean(app: &mut App, file: &Path, is_our_file: bool) -> Result<(), Failure> {
+    Failure::retried(|| clean_once(app, file, is_our_file))
+}
+
+fn clean_once(app: &mut App, file: &Path, is_our_file: bool) -> Result<(), Failure> {
     let mut document = Document::open(file)?;
     claude_mem_install::remove_hooks(&mut document);
     claude_mem_install::remove_server(&mut document);

@@ -18,6 +18,7 @@ pub struct Failure {
     remedy: Option<String>,
     is_usage: bool,
     is_cancelled: bool,
+    is_busy: bool,
 }
 
 impl Failure {
@@ -29,6 +30,7 @@ impl Failure {
             remedy: None,
             is_usage: false,
             is_cancelled: false,
+            is_busy: false,
         }
     }
 
@@ -73,6 +75,18 @@ impl Failure {
         let (what, meaning, remedy) = self.parts();
         let parts: Vec<&str> = [Some(what), meaning, remedy].into_iter().flatten().collect();
         clean(&parts.join("; ")).into_owned()
+    }
+
+    /// Repeats what failed only because another program changed a file at the same time.
+    pub fn retried<T>(mut attempt: impl FnMut() -> Result<T, Self>) -> Result<T, Self> {
+        const ATTEMPTS_MAX: usize = 20;
+        for _ in 1..ATTEMPTS_MAX {
+            match attempt() {
+                Err(failure) if failure.is_busy => {}
+                done => return done,
+            }
+        }
+        attempt()
     }
 
     /// Whether the command was used wrongly.
@@ -136,9 +150,13 @@ impl From<OtherOwner> for Failure {
 
 impl From<Unusable> for Failure {
     fn from(error: Unusable) -> Self {
-        Self::new(error.to_string())
-            .meaning("the file is unchanged")
-            .remedy("correct it by hand, then try again")
+        let is_busy = error.is_busy();
+        let remedy = match is_busy {
+            true => "try again",
+            false => "correct it by hand, then try again",
+        };
+        let failure = Self::new(error.to_string()).meaning("the file is unchanged").remedy(remedy);
+        Self { is_busy, ..failure }
     }
 }
 
@@ -158,27 +176,6 @@ impl From<claude_mem_log::Error> for Failure {
             }
             E::SyncFailed { .. } => failure.meaning("a loss of power may lose the newest events"),
             E::Busy { .. } | E::TooLarge { .. } | E::ReservedKind { .. } | E::Io { .. } => failure,
-        }
-    }
-}
-
-impl From<claude_mem_projections::Error> for Failure {
-    fn from(error: claude_mem_projections::Error) -> Self {
-        use claude_mem_projections::Error as E;
-        let failure = Self::new(error.to_string());
-        match error {
-            E::Log(error) => error.into(),
-            error if error.is_unwritable() => failure
-                .meaning("the disk is full, or the files cannot be written")
-                .remedy("see what is wrong with `claude-mem doctor`"),
-            E::Newer { .. } => failure
-                .meaning("the database was not touched")
-                .remedy("use the newer version of claude-mem that wrote it"),
-            E::Unusable { .. } => failure
-                .meaning("everything in it is also in the log")
-                .remedy("rebuild it with `claude-mem replay`"),
-            E::Rebuilding { .. } => failure.remedy("wait for that process to end, then try again"),
-            E::Io { .. } | E::Sqlite(_) => failure,
         }
     }
 }

@@ -44,6 +44,29 @@ pub fn write(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
     out.commit()
 }
 
+/// As [`write`], but only if the file still has the content that the new one was made from. Another
+/// program may have written it meanwhile: then the error is [`io::ErrorKind::ResourceBusy`].
+pub fn replace(
+    path: &Path,
+    original: Option<&[u8]>,
+    bytes: &[u8],
+    readers: Readers,
+) -> io::Result<()> {
+    let mut out = UserFile::create(path, readers)?;
+    out.write_all(bytes)?;
+    // Flushing takes milliseconds, so the content is compared after it.
+    out.out.sync_all()?;
+    let current = match read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        other => Some(other?),
+    };
+    if current.as_deref() != original {
+        let problem = "another program changed it at the same time";
+        return Err(io::Error::new(io::ErrorKind::ResourceBusy, problem));
+    }
+    out.commit()
+}
+
 /// Writes a new file for its owner only. Fails if it exists.
 pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let target = follow(path)?.unwrap_or_else(|| path.into());
@@ -274,6 +297,21 @@ mod tests {
         drop(out);
         assert_eq!(fs::read_to_string(&abandoned).unwrap(), "old");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_file_that_changed_since_it_was_read_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("settings.json");
+        fs::write(&file, "theirs").unwrap();
+        for original in [None, Some(&b"old"[..])] {
+            let error = super::replace(&file, original, b"new", Readers::Owner).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::ResourceBusy);
+        }
+        assert_eq!(fs::read_to_string(&file).unwrap(), "theirs");
+        super::replace(&file, Some(b"theirs"), b"new", Readers::Owner).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! records the memories it gave, and exits.
 
 mod added;
+mod out_of_memory;
 mod session_start;
 
 use std::{
@@ -21,7 +22,8 @@ use std::{
 use claude_mem_capture::{
     Client, ContextMax, HookCommand, IncomingKind, Occasion, Recorder, Response, SessionBegun,
     clients::{self, HOOK},
-    read_input,
+    read_input, record_hook,
+    registration::is_duplicate_of_installed,
 };
 use claude_mem_core::{
     diagnostics::{self, Level},
@@ -32,7 +34,6 @@ use claude_mem_core::{
     worker_process,
 };
 use claude_mem_events::MemoryInjected;
-use claude_mem_install::registered::is_duplicate_of_installed;
 
 /// The event that names the memories of a response, and the lock to hold until it is recorded.
 #[derive(Debug)]
@@ -116,12 +117,13 @@ fn run(hook: HookCommand) -> Option<u8> {
         respond(hook.client, &Response::default());
         return Some(0);
     };
+    out_of_memory::end_when_out_of_memory(hook.client, &recorder.paths.data);
     let input = read_input();
     let is_context = hook.expected == Some(IncomingKind::SessionStart);
     if is_context && input.bytes().trim_ascii().is_empty() {
         return None;
     }
-    let outcome = recorder.record_hook(hook, &input);
+    let outcome = record_hook(&recorder, hook, &input);
     let client = outcome.client.unwrap_or(hook.client);
     let begun = outcome.begun.as_ref();
     let size_max = outcome.kind.and_then(|kind| client.context_max(kind));

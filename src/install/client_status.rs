@@ -7,7 +7,8 @@ use serde_json::Value;
 use claude_mem_capture::clients::config::HooksForm;
 use claude_mem_core::{json_edit::Document, user_file};
 
-use crate::{client_config::Place, is_our_hook, registered::program_of, toml_file::TomlFile};
+use crate::{client_config::Place, is_our_hook, toml_file::TomlFile};
+use claude_mem_capture::registration::program_of;
 
 /// Our hooks in the configuration of one client.
 #[derive(Debug, PartialEq)]

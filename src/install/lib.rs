@@ -9,17 +9,17 @@ pub mod mcp_only;
 pub mod registered;
 pub mod rival;
 mod toml_file;
-pub mod yaml_file;
 
 use std::{
     collections::BTreeSet,
-    env::consts::EXE_SUFFIX,
     path::{Path, PathBuf},
 };
 
+pub use claude_mem_capture::registration::is_our_program;
 use claude_mem_capture::{
     CLAUDE_CODE, Client, PLUGIN,
-    clients::{CLIENTS, HOOK, Registration, Version, claude_code, config::TimeoutUnit},
+    clients::{CLIENTS, Registration, Version, claude_code, config::TimeoutUnit},
+    registration::{command_of, is_hook_of},
 };
 use claude_mem_core::NAME;
 use mcp_only::{MCP_ONLY, Servers};
@@ -203,23 +203,6 @@ pub(crate) fn is_our_hook(command: &str) -> bool {
         CLAUDE_CODE.hooks.iter().any(|hook| hook.alias == Some(name))
             || CLIENTS.iter().any(|client| is_hook_of(name, client.name))
     })
-}
-
-/// The command in a hook that runs our program: `save`.
-fn command_of(hook: &str) -> Option<&str> {
-    let (program, command) = hook.strip_prefix('"')?.rsplit_once("\" ")?;
-    is_our_program(program).then_some(command)
-}
-
-/// Whether a command is `hook --client NAME` for this client.
-fn is_hook_of(command: &str, client: &str) -> bool {
-    command.split_whitespace().eq([HOOK, "--client", client])
-}
-
-/// Whether the program at this path has our name, with `.exe` on Windows.
-pub fn is_our_program(program: impl AsRef<Path>) -> bool {
-    let name = program.as_ref().file_name().and_then(|name| name.to_str());
-    name.is_some_and(|name| name.strip_suffix(EXE_SUFFIX) == Some(NAME) || name == NAME)
 }
 
 /// Adds our MCP server. Keeps members that the user added to its entry.

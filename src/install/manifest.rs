@@ -54,7 +54,7 @@ pub struct OwnedFile {
 }
 
 /// A changed file of another owner, not yet written.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct TextChange {
     pub file: PathBuf,
     /// `None` if there was no file.
@@ -81,9 +81,12 @@ impl TextChange {
     /// Replaces the file. Creates its directory if necessary.
     pub fn save(&self) -> Result<(), Unusable> {
         let dir = self.file.parent().unwrap_or(Path::new("/"));
+        let original = self.original.as_ref().map(String::as_bytes);
         os::create_dirs_for_all(dir)
-            .and_then(|()| user_file::write(&self.file, self.text.as_bytes(), Readers::Owner))
-            .map_err(|error| Unusable::new(&self.file, error))
+            .and_then(|()| {
+                user_file::replace(&self.file, original, self.text.as_bytes(), Readers::Owner)
+            })
+            .map_err(|error| Unusable::not_replaced(&self.file, &error))
     }
 }
 
@@ -210,15 +213,15 @@ impl Manifest {
 impl Edited {
     /// Restores the backup if the file is unchanged since. Returns whether it did.
     pub fn restore(&self) -> io::Result<bool> {
-        if !user_file::read(&self.file).is_ok_and(|bytes| hash(&bytes) == self.sha256) {
+        let current = user_file::read(&self.file).ok();
+        let Some(current) = current.filter(|bytes| hash(bytes) == self.sha256) else {
             return Ok(false);
-        }
-        match &self.backup {
-            None => remove(&self.file).map(|()| true),
-            Some(backup) => match user_file::read(backup) {
-                Ok(bytes) => user_file::write(&self.file, &bytes, Readers::Owner).map(|()| true),
-                Err(_) => Ok(false),
-            },
+        };
+        let Some(backup) = &self.backup else { return remove(&self.file).map(|()| true) };
+        let Ok(bytes) = user_file::read(backup) else { return Ok(false) };
+        match user_file::replace(&self.file, Some(&current), &bytes, Readers::Owner) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(false),
+            other => other.map(|()| true),
         }
     }
 }

@@ -7,11 +7,8 @@ use claude_mem_core::{NAME, environment::Environment, failure::Failure, json_edi
 use serde_json::{Map, Value};
 
 use crate::{
-    add_server_entry,
-    client_config::server_entry,
-    manifest::TextChange,
-    remove_server_below, server_program,
-    yaml_file::{YamlFile, YamlForm},
+    add_server_entry, client_config::server_entry, manifest::TextChange, remove_server_below,
+    server_program,
 };
 
 /// A client with MCP and without usable hooks.
@@ -34,16 +31,10 @@ pub enum Servers {
         key: &'static str,
         form: ServerForm,
     },
-    Yaml {
-        dir: Dir,
-        file: &'static str,
-        key: &'static str,
-        form: YamlForm,
-    },
-    /// Its file is not known for certain: the entry is printed, with a hint where to add it.
+    /// Its file is YAML, or not known for certain: the entry is printed, with a hint where to add it.
     Printed {
-        key: &'static str,
         place: &'static str,
+        entry: fn(&str) -> String,
     },
 }
 
@@ -64,12 +55,7 @@ pub const MCP_ONLY: &[McpOnly] = &[
         name: "continue",
         title: "Continue",
         is_tested: true,
-        servers: Servers::Yaml {
-            dir: Dir::of_home(".continue"),
-            file: "config.yaml",
-            key: "mcpServers",
-            form: YamlForm::Item,
-        },
+        servers: Servers::Printed { place: "`~/.continue/config.yaml`", entry: continue_entry },
     },
     McpOnly {
         name: "zed",
@@ -86,30 +72,25 @@ pub const MCP_ONLY: &[McpOnly] = &[
         name: "goose",
         title: "Goose",
         is_tested: true,
-        servers: Servers::Yaml {
-            dir: Dir::of_home(".config/goose"),
-            file: "config.yaml",
-            key: "extensions",
-            form: YamlForm::Member,
-        },
+        servers: Servers::Printed { place: "`~/.config/goose/config.yaml`", entry: goose_entry },
     },
     McpOnly {
         name: "warp",
         title: "Warp",
         is_tested: false,
-        servers: Servers::Printed { key: "mcpServers", place: "Settings, MCP servers, Add" },
+        servers: Servers::Printed { place: "Settings, MCP servers, Add", entry: json_entry },
     },
     McpOnly {
         name: "roo",
         title: "Roo Code",
         is_tested: false,
-        servers: Servers::Printed { key: "mcpServers", place: "`.roo/mcp.json` of a project" },
+        servers: Servers::Printed { place: "`.roo/mcp.json` of a project", entry: json_entry },
     },
     McpOnly {
         name: "mcp",
         title: "Any other MCP client",
         is_tested: false,
-        servers: Servers::Printed { key: "mcpServers", place: "its list of MCP servers" },
+        servers: Servers::Printed { place: "its list of MCP servers", entry: json_entry },
     },
 ];
 
@@ -122,7 +103,7 @@ impl McpOnly {
     /// The directory of its file; `None` if that is unknown.
     fn dir(&self, environment: &Environment, home: Option<&Path>) -> Option<PathBuf> {
         match &self.servers {
-            Servers::Json { dir, .. } | Servers::Yaml { dir, .. } => dir.find(environment, home),
+            Servers::Json { dir, .. } => dir.find(environment, home),
             Servers::Printed { .. } => None,
         }
     }
@@ -130,9 +111,7 @@ impl McpOnly {
     /// The file with its MCP servers; `None` if it is unknown.
     pub fn file(&self, environment: &Environment, home: Option<&Path>) -> Option<PathBuf> {
         match &self.servers {
-            Servers::Json { file, .. } | Servers::Yaml { file, .. } => {
-                Some(self.dir(environment, home)?.join(file))
-            }
+            Servers::Json { file, .. } => Some(self.dir(environment, home)?.join(file)),
             Servers::Printed { .. } => None,
         }
     }
@@ -150,11 +129,6 @@ impl McpOnly {
                 add_server_entry(&mut document, key, &server_entry(program, *form))?;
                 Ok((&document).into())
             }
-            Servers::Yaml { key, form, .. } => {
-                let mut yaml = YamlFile::open(file)?;
-                yaml.add(key, *form, program)?;
-                Ok(yaml.change())
-            }
             Servers::Printed { .. } => Err(Failure::new("there is no file to write")),
         }
     }
@@ -166,11 +140,6 @@ impl McpOnly {
                 let mut document = Document::open(file).ok()?;
                 remove_server_below(&mut document, key);
                 TextChange::from(&document)
-            }
-            Servers::Yaml { key, form, .. } => {
-                let mut yaml = YamlFile::open(file).ok()?;
-                yaml.remove(key, *form);
-                yaml.change()
             }
             Servers::Printed { .. } => return None,
         };
@@ -184,27 +153,40 @@ impl McpOnly {
                 let document = Document::open(file).ok()?;
                 server_program(&document.get(key)[NAME]).map(str::to_owned)
             }
-            Servers::Yaml { key, form, .. } => {
-                YamlFile::open(file).ok()?.program(key, *form).map(str::to_owned)
-            }
             Servers::Printed { .. } => None,
         }
     }
 
     /// The entry as text, for the user to add.
     pub fn printed(&self, program: &str) -> String {
-        let (key, entry) = match &self.servers {
-            Servers::Yaml { key, form, .. } => {
-                let lines = form.entry(program).into_iter().map(|line| format!("  {line}"));
-                return format!("{key}:\n{}", lines.collect::<Vec<_>>().join("\n"));
-            }
-            Servers::Json { key, form, .. } => (key, server_entry(program, *form)),
-            Servers::Printed { key, .. } => (key, server_entry(program, ServerForm::Plain(&[]))),
-        };
-        let mut servers = Map::new();
-        servers.insert(NAME.into(), entry);
-        let mut whole = Map::new();
-        whole.insert((*key).into(), Value::Object(servers));
-        format!("{:#}", Value::Object(whole))
+        match &self.servers {
+            Servers::Json { key, form, .. } => below(key, server_entry(program, *form)),
+            Servers::Printed { entry, .. } => entry(program),
+        }
     }
+}
+
+fn json_entry(program: &str) -> String {
+    below("mcpServers", server_entry(program, ServerForm::Plain(&[])))
+}
+
+fn below(key: &str, entry: Value) -> String {
+    let servers = Map::from_iter([(NAME.to_owned(), entry)]);
+    format!(
+        "{:#}",
+        Map::from_iter([(key.to_owned(), servers.into())]).into_iter().collect::<Value>()
+    )
+}
+
+fn continue_entry(program: &str) -> String {
+    let program = Value::from(program);
+    format!("mcpServers:\n  - name: {NAME}\n    command: {program}\n    args: [mcp]")
+}
+
+fn goose_entry(program: &str) -> String {
+    let program = Value::from(program);
+    format!(
+        "extensions:\n  {NAME}:\n    name: {NAME}\n    cmd: {program}\n    args: [mcp]\n    \
+         enabled: true\n    type: stdio\n    timeout: 300"
+    )
 }

@@ -8,12 +8,13 @@ use std::{
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{MARKETPLACE, PLUGIN, Targets, command_of, is_hook_of, is_our_hook};
+use crate::{MARKETPLACE, PLUGIN, Targets, is_our_hook};
 use claude_mem_capture::{
     CLAUDE_CODE,
-    clients::{HOOK, Registration, claude_code},
+    clients::Registration,
+    registration::{is_basic, program_of, read},
 };
-use claude_mem_core::{app::App, environment::Environment, user_file};
+use claude_mem_core::app::App;
 
 /// Hooks that apply in the current folder: from the user's settings, a project's, or a plugin.
 #[derive(Debug, Serialize)]
@@ -34,66 +35,6 @@ impl Hooks {
         let is_plugin = of_user.is_some_and(|dir| is_plugin_enabled(&dir));
         Self { is_installed: is_plugin || !registered.is_empty(), is_plugin, registered }
     }
-}
-
-/// Whether this process is a hook of the plugin, `command`, that `claude-mem install` registered as
-/// well.
-///
-/// The plugin's hook then leaves the event to the installed one, so that nothing is recorded or
-/// injected twice. It does so only if the installed one exists and is registered for every event of
-/// `command`; `hook` is for all events.
-pub fn is_duplicate_of_installed(
-    environment: &Environment,
-    home: Option<&Path>,
-    program: &Path,
-    command: &str,
-) -> bool {
-    // The variable may be inherited from another plugin, so the path of this program must match.
-    let is_plugin =
-        environment.get("CLAUDE_PLUGIN_ROOT").is_some_and(|root| program.starts_with(root));
-    if !is_plugin {
-        return false;
-    }
-    let project = CLAUDE_CODE.project_variable.and_then(|name| environment.get(name));
-    let project = project.map(|dir| Path::new(&dir).join(".claude"));
-    let of_project = project
-        .iter()
-        .flat_map(|dir| ["settings.json", "settings.local.json"].map(|name| dir.join(name)));
-    let of_user = claude_code::config_dir(environment, home).map(|dir| dir.join("settings.json"));
-    of_user.into_iter().chain(of_project).any(|file| registers(&file, command))
-}
-
-/// Whether this settings file registers `command` for all of its events, as we would.
-fn registers(file: &Path, command: &str) -> bool {
-    let Some(settings) = read(file) else { return false };
-    let is_registered = |wanted: &Registration| {
-        let groups = settings["hooks"][wanted.event].as_array().into_iter().flatten();
-        let mut hooks = groups
-            .filter(|group| group.get("matcher").and_then(Value::as_str) == wanted.matcher)
-            .filter_map(|group| group["hooks"].as_array())
-            .flatten()
-            .filter_map(|hook| hook["command"].as_str());
-        hooks.any(|hook| {
-            let runs = |name| wanted.alias == Some(name) || is_hook_of(name, CLAUDE_CODE.name);
-            command_of(hook).is_some_and(runs) && is_there(hook)
-        })
-    };
-    let is_for = |hook: &&Registration| command == HOOK || hook.alias == Some(command);
-    CLAUDE_CODE.hooks.iter().filter(is_for).filter(|hook| is_basic(hook)).all(is_registered)
-}
-
-/// Whether all versions of the client know the event.
-fn is_basic(hook: &Registration) -> bool {
-    hook.since.is_none()
-}
-
-/// The program of one of our hooks.
-pub(crate) fn program_of(hook: &str) -> &str {
-    hook.trim_start_matches('"').split("\" ").next().unwrap_or_default()
-}
-
-fn is_there(hook: &str) -> bool {
-    Path::new(program_of(hook)).is_file()
 }
 
 /// Our hooks in one settings file.
@@ -145,13 +86,11 @@ fn in_file(file: &Path) -> Option<Registered> {
     })
 }
 
-fn read(file: &Path) -> Option<Value> {
-    serde_json::from_slice(&user_file::read(file).ok()?).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use claude_mem_capture::{clients::HOOK, registration::is_duplicate_of_installed};
+    use claude_mem_core::environment::Environment;
     use std::fs;
 
     #[test]

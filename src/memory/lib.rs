@@ -8,6 +8,7 @@ pub mod event_subject;
 pub mod fetches;
 pub mod forget;
 pub mod git;
+pub mod log_progress;
 pub mod memory_json;
 pub mod modes;
 pub mod projects;

@@ -10,13 +10,15 @@ use claude_mem_projections::{
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
-use crate::modes::{Mode, mode};
+use crate::{
+    log_progress::LogProgress,
+    modes::{Mode, mode},
+};
 use claude_mem_core::{
     app::App,
     diagnostics::{self, Level},
     failure::Failure,
     format::count,
-    progress::LogProgress,
 };
 
 /// How long a reader waits for new events to be indexed.

@@ -108,7 +108,6 @@ mod tests {
             (r#"{"session_id":"s","client_type":"other"}"#, "claude-code"),
             (r#"{"session_id":"s","submitted_prompt":"p"}"#, "qwen"),
             (r#"{"session_id":"s","platform":"opencode"}"#, "opencode"),
-            (r#"{"trajectory_id":"s","agent_action_name":"post_run_command"}"#, "windsurf"),
             (r#"{"clineVersion":"","tool_result":{}}"#, "cline"),
             (r#"{"session_id":"s","tool_result":{}}"#, "copilot"),
         ] {

@@ -100,7 +100,7 @@ mod tests {
     use claude_mem_log::{Log, Options};
 
     use super::*;
-    use crate::{HookCommand, HookOutcome, Input, Recorder, clients};
+    use crate::{HookCommand, HookOutcome, Input, Recorder, clients, record_hook};
     use claude_mem_core::{environment::Environment, paths::Paths};
 
     /// Feeds all fixtures to the recorder, in order.
@@ -117,7 +117,7 @@ mod tests {
         let outcome = |file: &std::path::PathBuf| {
             let text = fs::read_to_string(file).unwrap();
             let text = text.replace("RECORD", record.to_str().unwrap());
-            recorder.record_hook(HookCommand::of(client), &Input::of(text.as_bytes()))
+            record_hook(&recorder, HookCommand::of(client), &Input::of(text.as_bytes()))
         };
         files.iter().map(outcome).collect()
     }

@@ -19,7 +19,6 @@ mod opencode;
 pub mod past;
 mod qwen;
 mod respond;
-mod windsurf;
 
 use std::{borrow::Cow, ffi::OsString, time::Duration};
 
@@ -168,7 +167,6 @@ pub static CLIENTS: &[&Client] = &[
     &gemini::GEMINI,
     &kimi::KIMI,
     &opencode::OPENCODE,
-    &windsurf::WINDSURF,
     #[cfg(test)]
     &example::EXAMPLE,
 ];

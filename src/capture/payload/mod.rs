@@ -4,7 +4,7 @@
 //! once. No value is rejected for having the wrong type, because a newer client's data may be worth
 //! keeping.
 
-mod fast;
+mod large_payload;
 
 use std::{borrow::Cow, fmt};
 
@@ -51,7 +51,7 @@ impl From<&serde_json::Error> for Malformed {
 impl<'a> Payload<'a> {
     /// Reads one object. If it is damaged, the fields before the damage are kept.
     pub(super) fn read(text: &'a str) -> (Self, Option<Malformed>) {
-        if let Some(fields) = fast::large(text) {
+        if let Some(fields) = large_payload::large_payload(text) {
             return (Self { fields }, None);
         }
         let mut payload = Self::default();

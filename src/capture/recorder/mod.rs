@@ -158,14 +158,27 @@ impl Recorder {
     ) -> Result<Captured, Problem> {
         let captured = self.admit(source).map_err(NotBuilt::from).and_then(|admitted| {
             let Admitted { envelope, cwd, turn, transcripts_of } = admitted;
-            let (settings, policy) = (&self.settings, self.policy);
-            let builder =
-                EventBuilder { settings, policy, cwd, turn, transcripts_of, rest, bytes_used: 0 };
+            let builder = EventBuilder {
+                settings: &self.settings,
+                home: self.paths.home.as_deref(),
+                policy: self.policy,
+                cwd,
+                turn,
+                transcripts_of,
+                rest,
+                bytes_used: 0,
+            };
             Ok(Captured::Event { event: builder.build(incoming)?, envelope })
         });
         match captured {
             Ok(event) => Ok(event),
-            Err(NotBuilt::Skipped(skip)) => Ok(Captured::Skipped(skip)),
+            Err(NotBuilt::Skipped(skip)) => {
+                // The user excluded nothing: the settings could not be read.
+                if matches!(skip, Skip::Project) && self.settings.is_unknown() {
+                    Dropped::add(&self.paths.data);
+                }
+                Ok(Captured::Skipped(skip))
+            }
             Err(NotBuilt::Marker(error)) => Err(Problem::Marker(error)),
         }
     }

@@ -3,7 +3,18 @@
 use std::fs;
 
 use super::*;
-use crate::{HookCommand, Input};
+use crate::{HookCommand, Input, record_hook};
+
+#[test]
+fn an_event_that_is_lost_because_the_settings_are_unreadable_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = Paths { home: None, data: dir.path().into() };
+    fs::write(paths.settings(), "{").unwrap();
+    let recorder = Recorder::new(Environment::fixed(&[]), paths);
+    let text = r#"{"session_id": "s", "cwd": "/p", "hook_event_name": "PostToolUse", "tool_name": "Bash"}"#;
+    record_hook(&recorder, HookCommand::alias("save").unwrap(), &Input::of(text.as_bytes()));
+    assert_eq!(Dropped::look(dir.path()).unwrap().events, 1);
+}
 
 #[test]
 fn beyond_the_work_limit_an_event_is_truncated_and_reported() {
@@ -20,7 +31,7 @@ fn beyond_the_work_limit_an_event_is_truncated_and_reported() {
     let recorder =
         Recorder { work_bytes_max: 50_000, ..Recorder::new(Environment::fixed(&[]), paths) };
     let input = Input::of(text.as_bytes());
-    recorder.record_hook(HookCommand::alias("save").unwrap(), &input);
+    record_hook(&recorder, HookCommand::alias("save").unwrap(), &input);
     let log = claude_mem_log::Log::open(&data.join("log"), Options::default()).unwrap();
     let mut reader = claude_mem_events::EventReader::from(&log, claude_mem_events::Seq::START);
     let Some(claude_mem_events::EventItem::Event(met)) = reader.next().unwrap() else { panic!() };

@@ -17,13 +17,13 @@ use claude_mem_core::{
     app::App,
     failure::Failure,
     format::{self, number},
-    progress::{LogProgress, Progress},
+    progress::Progress,
     safe_text::write_json,
     time_arg::TimeRange,
     user_file::{Readers, UserFile},
 };
 use claude_mem_import::export::Exported;
-use claude_mem_memory::{resolve, store};
+use claude_mem_memory::{log_progress::LogProgress, resolve, store};
 
 /// Export events or memories
 ///

@@ -59,10 +59,13 @@ pub(super) fn install(
         }
         return app.output.line(client.printed(program));
     };
-    let change = client.change(&file, program)?;
-    let mut manifest = Manifest::load(&app.paths)?;
-    let stamp = begin(app, &mut manifest, program)?;
-    manifest.edit(&app.paths, &change, &stamp)?;
+    let change = Failure::retried(|| {
+        let change = client.change(&file, program)?;
+        let mut manifest = Manifest::load(&app.paths)?;
+        let stamp = begin(app, &mut manifest, program)?;
+        manifest.edit(&app.paths, &change, &stamp)?;
+        Ok(change)
+    })?;
     let mut steps = vec![Step::of("MCP server", &change)];
     if !client.is_tested {
         steps.push(Step::Note("written after its documentation, and never tested".into()));

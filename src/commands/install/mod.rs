@@ -99,11 +99,11 @@ impl Install {
         for client in clients {
             let done = match client {
                 Chosen::Client(client) if client.name == CLAUDE_CODE.name => {
-                    self.claude_code(app, &program).map(|steps| Some((client, steps)))
+                    Failure::retried(|| self.claude_code(app, &program))
+                        .map(|steps| Some((client, steps)))
                 }
-                Chosen::Client(client) => {
-                    self.other(app, client, &program).map(|steps| Some((client, steps)))
-                }
+                Chosen::Client(client) => Failure::retried(|| self.other(app, client, &program))
+                    .map(|steps| Some((client, steps))),
                 Chosen::McpOnly(client) => mcp_only::install(app, client, &program).map(|()| None),
             };
             match done {

@@ -10,7 +10,8 @@ use claude_mem_log::{GapReason, Item, Log};
 use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
-use claude_mem_core::{failure::Failure, progress::LogProgress};
+use claude_mem_core::failure::Failure;
+use claude_mem_memory::log_progress::LogProgress;
 
 #[derive(Debug, Default, Serialize)]
 pub(super) struct LogCounts {

@@ -39,6 +39,7 @@ pub const OURS: &[&str] = &[
     "failures",
     "starts",
     "dropped-events",
+    "dropped-events.d",
     "observer-sessions",
     "logs",
     "backups",

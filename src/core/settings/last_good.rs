@@ -1,7 +1,7 @@
 //! `settings.good`: a checksummed copy of the last readable `settings.json`.
 //!
-//! A typing error in `settings.json` must not switch recording back on for a project that was
-//! excluded, so an unreadable file is replaced by this copy. The copy has the modification time of
+//! A typing error in `settings.json`, or its removal, must not switch recording back on for a
+//! project that was excluded, so an unreadable or missing file is replaced by this copy. The copy has the modification time of
 //! its original: one `stat` shows that it is current, and it is written only after the settings
 //! have changed.
 
@@ -36,6 +36,11 @@ pub(super) fn keep(data: &Path, bytes: &[u8], original: &Metadata) {
         }
     }
     let _ = File::options().write(true).open(&file).and_then(|copy| copy.set_modified(modified));
+}
+
+/// Whether there is a copy, so that a missing `settings.json` was there before.
+pub(super) fn exists(data: &Path) -> bool {
+    path(data).exists()
 }
 
 /// The text of the copy, if it exists and its checksum is right.

@@ -78,7 +78,15 @@ impl Settings {
         };
         let path = paths.settings();
         let read = file::read(&path).and_then(|read| {
-            let Some((bytes, metadata)) = read else { return Ok(Map::new()) };
+            let Some((bytes, metadata)) = read else {
+                // Deleting the file must not lift its exclusions.
+                return match last_good::exists(&paths.data) {
+                    true => {
+                        Err(Unusable::new(&path, "it is missing; to reset, write `{}` into it"))
+                    }
+                    false => Ok(Map::new()),
+                };
+            };
             let parsed = file::parse(&path, &bytes)?;
             last_good::keep(&paths.data, &bytes, &metadata);
             Ok(parsed)
@@ -278,7 +286,14 @@ fn assignment<'a>(line: &'a str, name: &str) -> Option<&'a str> {
 /// removes it.
 pub fn keep(paths: &Paths, setting: &dyn AnySetting, value: Option<&str>) -> Result<(), Unusable> {
     paths.create_data().map_err(|error| Unusable::new(&paths.data, error))?;
-    let mut document = Document::open(&paths.settings())?;
+    let file = paths.settings();
+    if !file.exists()
+        && let Some(copy) = last_good::load(&paths.data)
+    {
+        user_file::write(&file, &copy, Readers::Owner)
+            .map_err(|error| Unusable::new(&file, error))?;
+    }
+    let mut document = Document::open(&file)?;
     let in_settings = match setting.kind() {
         Kind::Secret(other_name) => {
             keep_credential(paths, &[setting.name(), other_name], value)

@@ -89,8 +89,15 @@ fn an_unusable_file_is_replaced_by_the_last_one_that_could_be_read() {
         let problems = settings.problems();
         assert!(problems[0].contains("last read without an error"), "{problems:?}");
     }
+    fs::remove_file(case.paths().settings()).unwrap();
+    assert_eq!(case.load().find(&EXCLUDED_PROJECTS).0, "~/secret", "the file is missing");
+    keep(&case.paths(), &MODEL, Some("x")).unwrap();
+    assert_eq!(case.load().find(&EXCLUDED_PROJECTS).0, "~/secret", "it was written again");
+    fs::remove_file(case.paths().settings()).unwrap();
     fs::write(case.dir.path().join("settings.good"), "damaged").unwrap();
     assert!(case.load().is_unknown());
+    fs::write(case.paths().settings(), "{}").unwrap();
+    assert_eq!(case.load().find(&EXCLUDED_PROJECTS).0, "", "a reset");
 }
 
 #[test]
@@ -148,7 +155,8 @@ fn a_value_in_the_old_nesting_can_be_removed() {
     assert_eq!(case.load().get(&MODEL), "a");
     keep(&case.paths(), &MODEL, None).unwrap();
     assert_eq!(case.load().find(&MODEL).1, Source::Default);
-    assert_eq!(case.read("settings.json"), r#"{"env": {"other": 1}}"#);
+    let left: Value = serde_json::from_str(&case.read("settings.json")).unwrap();
+    assert_eq!(left, serde_json::json!({"env": {"other": 1}}));
 }
 
 #[test]

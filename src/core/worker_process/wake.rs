@@ -6,7 +6,7 @@
 use std::{io, path::Path};
 
 use crate::{
-    os::{WakeListener, WakeSender, ring},
+    os::{WakeListener, WakeSender, send_wakeup},
     worker_process::is_worker_running,
 };
 
@@ -18,7 +18,7 @@ const VERSION: &[u8] = env!("CARGO_PKG_VERSION").as_bytes();
 /// Notifies the worker through its wake socket that the log has grown, and returns whether there is
 /// a worker. Without wake sockets the worker polls every second, and its lock shows that it runs.
 pub fn wake(data: &Path) -> bool {
-    ring(data, WAKE_SOCKET, VERSION).unwrap_or_else(|| is_worker_running(data))
+    send_wakeup(data, WAKE_SOCKET, VERSION).unwrap_or_else(|| is_worker_running(data))
 }
 
 /// Wakes the main loop from within the worker, whose working directory is the data directory.
@@ -32,12 +32,12 @@ impl Waker {
 
     /// Wakes the main loop.
     pub fn wake(&self) {
-        self.0.ring(&[]);
+        self.0.send_wakeup(&[]);
     }
 
     /// Reports an append.
     pub fn grown(&self) {
-        self.0.ring(VERSION);
+        self.0.send_wakeup(VERSION);
     }
 }
 

@@ -44,7 +44,7 @@ const CACHE_KB: u32 = 512;
 /// State of the thread.
 struct MainLoop {
     shared: Arc<Shared>,
-    bell: WakeListener,
+    wake_listener: WakeListener,
     lock: Arc<WorkerLock>,
     app: App,
     /// When the settings, the keys or the login were last changed.
@@ -84,7 +84,7 @@ enum WakeReason {
 /// Starts the thread. It ends with the worker.
 pub(super) fn start(
     shared: &Arc<Shared>,
-    bell: WakeListener,
+    wake_listener: WakeListener,
     lock: Arc<WorkerLock>,
 ) -> Result<thread::JoinHandle<()>, Failure> {
     let mut app = shared.app();
@@ -94,7 +94,7 @@ pub(super) fn start(
     let options = RunOptions { is_due_only: true, turns_max: TURNS_MAX, ..RunOptions::default() };
     let main_loop = MainLoop {
         shared: Arc::clone(shared),
-        bell,
+        wake_listener,
         lock,
         settings_us: changed_us(&setup(&app)),
         app,
@@ -308,7 +308,7 @@ impl MainLoop {
         let plan = self.plan_at.map(until);
         let pause = if self.problem.is_some() { PAUSE } else { LOOK };
         let pause = [sync, plan].into_iter().flatten().fold(pause, Duration::min);
-        self.bell.wait(pause);
+        self.wake_listener.wait(pause);
         self.throttle.rested(began.elapsed());
         self.drain()
     }
@@ -317,7 +317,7 @@ impl MainLoop {
     fn drain(&self) -> WakeReason {
         let mut reason = WakeReason::Nothing;
         let mut version = [0; 64];
-        while let Some(len) = self.bell.take(&mut version) {
+        while let Some(len) = self.wake_listener.take(&mut version) {
             if len == 0 {
                 continue;
             }

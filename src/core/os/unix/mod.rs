@@ -9,7 +9,7 @@ pub use local_socket::{Listener, Listening, ask};
 pub use process_tree::ProcessTree;
 pub use rustix::fd::AsFd as Source;
 pub use supervisor::{COMMAND as CHILD_COMMAND, launcher, main as child_main, watched};
-pub use wake_socket::{WakeListener, WakeSender, ring};
+pub use wake_socket::{WakeListener, WakeSender, send_wakeup};
 
 use std::{
     fs::{self, File, Metadata, Permissions},
@@ -43,6 +43,11 @@ pub const CLIENT: &str = "claude";
 
 /// The error message for a missing home directory.
 pub const NO_HOME: &str = "HOME is not set and this user has no home directory in /etc/passwd";
+
+/// What identifies a file or folder under all its paths.
+pub fn file_id(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
 
 /// The host name.
 #[inline]

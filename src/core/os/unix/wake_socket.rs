@@ -27,11 +27,11 @@ const FLAGS: SocketFlags = SocketFlags::empty();
 /// Sends a datagram to the socket of this name in `dir`. Returns whether it has a reader, if that
 /// is known.
 #[inline]
-pub fn ring(dir: &Path, name: &str, words: &[u8]) -> Option<bool> {
+pub fn send_wakeup(dir: &Path, name: &str, words: &[u8]) -> Option<bool> {
     match send(&dir.join(name), words) {
         // The queue is full: the reader will wake anyway.
         Ok(()) | Err(Errno::AGAIN | Errno::NOBUFS) => Some(true),
-        Err(Errno::NAMETOOLONG) => ring_far_away(dir, name, words),
+        Err(Errno::NAMETOOLONG) => send_wakeup_long_path(dir, name, words),
         Err(_) => Some(false),
     }
 }
@@ -43,7 +43,7 @@ fn send(socket: &Path, words: &[u8]) -> Result<(), Errno> {
 }
 
 /// A socket's path has at most 108 bytes; that of an open directory in `/proc` is short.
-fn ring_far_away(dir: &Path, name: &str, words: &[u8]) -> Option<bool> {
+fn send_wakeup_long_path(dir: &Path, name: &str, words: &[u8]) -> Option<bool> {
     let dir = File::open(dir).ok()?;
     let short = format!("/proc/self/fd/{}/{name}", dir.as_raw_fd());
     send(&PathBuf::from(short), words).ok().map(|()| true)
@@ -64,7 +64,7 @@ impl WakeSender {
     }
 
     /// A full queue is fine: the reader will wake anyway.
-    pub fn ring(&self, words: &[u8]) {
+    pub fn send_wakeup(&self, words: &[u8]) {
         let _ = self.socket.send_to(words, self.name);
     }
 }
@@ -98,21 +98,21 @@ impl WakeListener {
 mod tests {
     use super::*;
 
-    const NAME: &str = "bell";
+    const NAME: &str = "worker.wake";
 
     #[test]
     fn waking_reports_whether_a_worker_listens() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(ring(dir.path(), NAME, b"hello"), Some(false), "there is no socket");
+        assert_eq!(send_wakeup(dir.path(), NAME, b"hello"), Some(false), "there is no socket");
         let listening = UnixDatagram::bind(dir.path().join(NAME)).unwrap();
-        assert_eq!(ring(dir.path(), NAME, b"hello"), Some(true));
+        assert_eq!(send_wakeup(dir.path(), NAME, b"hello"), Some(true));
         let mut received = [0; 32];
         let len = listening.recv(&mut received).unwrap();
         assert_eq!(&received[..len], b"hello");
         // A sender never waits, however full the queue is.
-        assert!((0..2000).all(|_| ring(dir.path(), NAME, b"again") == Some(true)));
+        assert!((0..2000).all(|_| send_wakeup(dir.path(), NAME, b"again") == Some(true)));
         drop(listening);
-        assert_eq!(ring(dir.path(), NAME, b"hello"), Some(false), "no process has it open");
+        assert_eq!(send_wakeup(dir.path(), NAME, b"hello"), Some(false), "no process has it open");
     }
 
     #[cfg(target_os = "linux")]
@@ -121,10 +121,10 @@ mod tests {
         let outer = tempfile::tempdir().unwrap();
         let far = outer.path().join("x".repeat(120));
         std::fs::create_dir(&far).unwrap();
-        assert_eq!(ring(&far, NAME, b"hello"), None);
+        assert_eq!(send_wakeup(&far, NAME, b"hello"), None);
         let dir = File::open(&far).unwrap();
         let short = format!("/proc/self/fd/{}/{NAME}", dir.as_raw_fd());
         let _listening = UnixDatagram::bind(short).unwrap();
-        assert_eq!(ring(&far, NAME, b"hello"), Some(true));
+        assert_eq!(send_wakeup(&far, NAME, b"hello"), Some(true));
     }
 }

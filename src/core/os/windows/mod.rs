@@ -7,7 +7,7 @@ mod wake_socket;
 pub use local_socket::{Listener, Listening, ask};
 pub use process_tree::{CHILD_COMMAND, ProcessTree, child_main, launcher, watched};
 pub use std::os::windows::io::AsHandle as Source;
-pub use wake_socket::{WakeListener, WakeSender, ring};
+pub use wake_socket::{WakeListener, WakeSender, send_wakeup};
 
 use std::{
     env,
@@ -51,6 +51,11 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// Why there is no home directory, if so.
 pub const NO_HOME: &str = "neither USERPROFILE nor HOME is set";
+
+/// Folders have one path here, after links are followed.
+pub fn file_id(_path: &Path) -> Option<(u64, u64)> {
+    None
+}
 
 /// The name of this machine.
 pub fn host_name() -> String {

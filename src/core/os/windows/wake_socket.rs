@@ -15,7 +15,7 @@ static RUNG: Condvar = Condvar::new();
 const RINGS_MAX: usize = 64;
 
 /// Unknown on Windows: see the module.
-pub fn ring(_dir: &Path, _name: &str, _words: &[u8]) -> Option<bool> {
+pub fn send_wakeup(_dir: &Path, _name: &str, _words: &[u8]) -> Option<bool> {
     None
 }
 
@@ -31,7 +31,7 @@ impl WakeSender {
 
     /// If the queue is full, enough messages are waiting.
     #[expect(clippy::unused_self, reason = "elsewhere it has a socket")]
-    pub fn ring(&self, words: &[u8]) {
+    pub fn send_wakeup(&self, words: &[u8]) {
         let mut rings = RINGS.lock().unwrap_or_else(PoisonError::into_inner);
         if rings.len() < RINGS_MAX {
             rings.push(words.to_vec());
@@ -60,9 +60,9 @@ impl WakeListener {
     /// The next message, if there is one: its length.
     #[expect(clippy::unused_self, reason = "elsewhere it has a socket")]
     pub fn take(&self, words: &mut [u8]) -> Option<usize> {
-        let ring = RINGS.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
-        let len = ring.len().min(words.len());
-        words[..len].copy_from_slice(&ring[..len]);
+        let send_wakeup = RINGS.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+        let len = send_wakeup.len().min(words.len());
+        words[..len].copy_from_slice(&send_wakeup[..len]);
         Some(len)
     }
 }

@@ -14,7 +14,7 @@ const STRING_BYTES_MIN: usize = 256 << 10;
 
 /// The fields of a large object. `None` if it is small or malformed; the parser gives better
 /// errors.
-pub(super) fn large(text: &str) -> Option<Vec<(String, &str)>> {
+pub(super) fn large_payload(text: &str) -> Option<Vec<(String, &str)>> {
     if text.len() < STRING_BYTES_MIN {
         return None;
     }
@@ -78,7 +78,7 @@ mod tests {
             " {{\"a\\\"\" : {{\"x\": [1, \"{long}\", {{}}], \"y\": \"}},\"}} , \
              \"b\":\"{long}\",\"c\": -1.5e3 }}\n"
         );
-        let fields = large(&text).unwrap();
+        let fields = large_payload(&text).unwrap();
         let names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["a\"", "b", "c"]);
         assert_eq!(fields[0].1, format!("{{\"x\": [1, \"{long}\", {{}}], \"y\": \"}},\"}}"));
@@ -89,7 +89,7 @@ mod tests {
     fn a_malformed_object_is_left_to_the_parser() {
         let long = "x".repeat(STRING_BYTES_MIN);
         let whole = format!("{{\"a\":\"{long}\",\"b\":[1]}}");
-        assert!(large(&whole).is_some());
+        assert!(large_payload(&whole).is_some());
         for (from, to) in [
             ("[1]}", "[1]"),
             ("[1]", "[1}"),
@@ -99,9 +99,9 @@ mod tests {
             ("{", ""),
             ("[1]}", "[1]}}"),
         ] {
-            assert!(large(&whole.replace(from, to)).is_none(), "{from} {to}");
+            assert!(large_payload(&whole.replace(from, to)).is_none(), "{from} {to}");
         }
-        assert!(large(&whole[..whole.len() - 8]).is_none());
-        assert!(large("{}").is_none());
+        assert!(large_payload(&whole[..whole.len() - 8]).is_none());
+        assert!(large_payload("{}").is_none());
     }
 }
