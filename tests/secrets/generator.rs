@@ -92,11 +92,8 @@ pub(crate) fn realistic() -> Vec<Example> {
 
 /// Texts that resemble the realistic secrets.
 pub(crate) fn lookalikes() -> Vec<Example> {
-    let example = |line| Example {
-        group: "lookalikes".into(),
-        text: expand(line).0,
-        secrets: Vec::new(),
-    };
+    let example =
+        |line| Example { group: "lookalikes".into(), text: expand(line).0, secrets: Vec::new() };
     lines(LOOKALIKES).map(example).collect()
 }
 

@@ -333,7 +333,7 @@ impl Place {
         };
         let fits = !value.is_empty() && is_value && (is_yaml || mark == 0 || rest[0] == b'<');
         let start = self.start + line + indent;
-        fits.then(|| Self { written, start, block: mark > 0, ..*self })
+        fits.then_some(Self { written, start, block: mark > 0, ..*self })
     }
 
     /// Whether this is a type followed by a value: `ERROR_BAD_PASSWORD: WIN32_ERROR = 86`.

@@ -84,7 +84,7 @@ pub(super) fn auth_plain(text: &[u8], at: usize) -> Option<Found> {
     let start = at + "auth plain ".len();
     let rest = &text[start..];
     let mut room = [0; 128];
-    let is_login = decoded(rest, &mut room).iter().filter(|byte| **byte == 0).count() > 1;
+    let is_login = decoded(rest, &mut room).split(|byte| *byte == 0).count() > 2;
     let end = start + run(rest, base64);
     is_login.then_some(Found { start, end, rule: Kind::Password.rule() })
 }

@@ -30,7 +30,7 @@ use std::collections::VecDeque;
 
 use crate::work;
 use rules::{Rule, Shape};
-use table::RULES;
+use table::{ASSIGNMENT, RULES};
 
 /// A secret in a text.
 #[derive(Debug, PartialEq, Clone, Copy)]
@@ -63,7 +63,9 @@ impl<'a> Scan<'a> {
 
     /// The secret at or before `at`, or the earliest of those that are known.
     fn ahead(&mut self) -> Option<Found> {
-        while self.ahead.pop_front_if(|found| found.start < self.at).is_some() {}
+        while self.ahead.front().is_some_and(|found| found.start < self.at) {
+            self.ahead.pop_front();
+        }
         self.ahead.front().copied()
     }
 
@@ -92,18 +94,20 @@ impl Iterator for Scan<'_> {
                 next_trigger(first.map_or(text, |found| &text[..found.start]), at)
             && !work::is_over()
         {
-            match at_trigger(text, trigger) {
-                Some(found) if found.start >= from => {
-                    first = Some(found)
-                        .filter(|found| first.is_none_or(|first| found.start < first.start))
-                        .or(first);
-                }
-                Some(_) => {}
-                None => {
-                    self.read_table(trigger);
-                    first = first.or_else(|| self.ahead());
-                }
+            let mut is_name = false;
+            let found = rules_at(text, trigger).find_map(|(rule, length)| {
+                is_name |= rule.name == ASSIGNMENT;
+                rule.check(text, trigger, length)
+            });
+            if found.is_none() && is_name {
+                self.read_table(trigger);
+                first = first.or_else(|| self.ahead());
             }
+            let found = found.filter(|found| found.start >= from);
+            first = match (found, first) {
+                (Some(found), Some(known)) if found.start >= known.start => Some(known),
+                (found, known) => found.or(known),
+            };
             at = trigger + 1;
         }
         self.at = first.map_or(text.len(), |found| found.end);
@@ -122,10 +126,6 @@ fn token_at(text: &[u8], at: usize) -> Option<Found> {
         Shape::Token(_) => rule.check(text, at, length),
         Shape::Around(..) | Shape::Custom(_) => None,
     })
-}
-
-fn at_trigger(text: &[u8], at: usize) -> Option<Found> {
-    rules_at(text, at).find_map(|(rule, length)| rule.check(text, at, length))
 }
 
 /// The rules with a trigger at this offset, and the length of the trigger.

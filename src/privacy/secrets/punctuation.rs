@@ -78,6 +78,8 @@ pub(super) fn brackets(rest: &[u8], is_quoted: bool) -> usize {
 /// `<key>name</key><string>…`.
 pub(super) fn element_start(text: &[u8], name: usize, end: usize) -> Option<usize> {
     const TAG_BYTES_MAX: usize = 96;
+    const PAIRS: [(&[u8], &[u8]); 4] =
+        [(b"</key>", b"<string>"), (b"</th>", b"<td>"), (b"</td>", b"<td>"), (b"</dt>", b"<dd>")];
     let rest = &text[end..text.len().min(end + TAG_BYTES_MAX)];
     if opens_element(&text[..name]) {
         let attributes = match rest.first()? {
@@ -89,8 +91,6 @@ pub(super) fn element_start(text: &[u8], name: usize, end: usize) -> Option<usiz
         let data = if text[start.min(text.len())..].starts_with(CDATA) { CDATA.len() } else { 0 };
         return (rest.get(attributes) == Some(&b'>')).then_some(start + data);
     }
-    const PAIRS: [(&[u8], &[u8]); 4] =
-        [(b"</key>", b"<string>"), (b"</th>", b"<td>"), (b"</td>", b"<td>"), (b"</dt>", b"<dd>")];
     PAIRS.iter().find_map(|(closing, opening)| {
         let behind = rest.strip_prefix(*closing)?;
         let between = run(behind, |byte| byte.is_ascii_whitespace() || byte == b'+');

@@ -26,6 +26,9 @@ use super::{
     values::login_with_address,
 };
 
+/// The rule of names, which may also be in the header of a table.
+pub(super) const ASSIGNMENT: &str = "assignment";
+
 pub(super) const RULES: &[Rule] = &[
     // Clouds and infrastructure
     custom("aws-access-key", &["AKIA", "ASIA"], aws_pair),
@@ -354,7 +357,7 @@ pub(super) const RULES: &[Rule] = &[
     ),
     // Values of names of secrets. The placeholder has the kind of the name.
     custom(
-        "assignment",
+        ASSIGNMENT,
         &[
             "pass",
             "pwd",
