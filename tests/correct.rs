@@ -1,4 +1,4 @@
-//! `claude-mem edit`, `pin`, `unpin`, `wrong` and `supersede`.
+//! `claude-mem memory edit`, `pin`, `unpin`, `wrong` and `supersede`.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 

@@ -76,7 +76,7 @@ fn install_tests_the_model_with_one_request() {
     let terms = "\
 Distilling
   the Anthropic API with claude-haiku-4-5, billed per token to your key
-  at most 2,000,000 tokens and $2.00 a day; `claude-mem costs` shows the spending
+  at most 2,000,000 tokens and $2.00 a day; `claude-mem distill costs` shows the spending
   your sessions are sent to it without secrets and private text; `claude-mem settings set PROVIDER extract` sends nothing
 ";
     let tested_with = "  not tested; test it with `claude-mem install --test`\n";

@@ -1,4 +1,4 @@
-//! `claude-mem plugin`, validated by the real client.
+//! `claude-mem generate plugin`, validated by the real client.
 
 use std::{
     fs,
@@ -39,7 +39,7 @@ fn the_real_client_accepts_the_plugin() {
     }
 }
 
-/// Has the client run the commands that `claude-mem plugin DIR` prints, and returns the
+/// Has the client run the commands that `claude-mem generate plugin DIR` prints, and returns the
 /// marketplace's path.
 fn install_as_printed(client: &Client, dir: &str) -> String {
     let mut command = Command::new(binary());

@@ -1,4 +1,4 @@
-//! `claude-mem completions`: shell completion scripts.
+//! `claude-mem generate completions`: shell completion scripts.
 
 use clap::Args;
 use clap_complete::Shell;
@@ -8,7 +8,7 @@ use claude_mem_core::{app::App, failure::Failure};
 
 /// Print a shell completion script
 ///
-/// bash: `claude-mem completions bash > ~/.local/share/bash-completion/completions/claude-mem`.
+/// bash: `claude-mem generate completions bash > ~/.local/share/bash-completion/completions/claude-mem`.
 /// zsh: save it as `_claude-mem` in a folder of `$fpath`. fish: save it as
 /// `~/.config/fish/completions/claude-mem.fish`.
 #[derive(Debug, Args)]

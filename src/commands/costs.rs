@@ -1,4 +1,4 @@
-//! `claude-mem costs`: tokens and money spent on distilling.
+//! `claude-mem distill costs`: tokens and money spent on distilling.
 
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@ use clap::Args;
 use claude_mem_events::FailureClass;
 use serde_json::json;
 
-use super::index::embed;
+use super::{DistillCommand, index::embed};
 use claude_mem_core::{
     app::App,
     failure::Failure,
@@ -25,7 +25,10 @@ use claude_mem_memory::{semantic::Depth, store};
 /// Sends every pending event to the provider, records the responses, and updates the database.
 /// Events that cannot be distilled stay pending in the log.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Distill {
+    #[command(subcommand)]
+    command: Option<DistillCommand>,
     /// Skip turns that are still in progress
     #[arg(long)]
     due: bool,
@@ -38,8 +41,16 @@ pub(crate) struct Distill {
 }
 
 impl Distill {
+    /// Whether the output goes through a pager.
+    pub(crate) fn is_long(&self) -> bool {
+        matches!(self.command, Some(DistillCommand::Costs(_)))
+    }
+
     /// Exits with code 1 if the provider fails or if requests were parked.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        if let Some(command) = self.command {
+            return command.run(app);
+        }
         let wait_max = Duration::from_secs(self.wait);
         let options = RunOptions { is_due_only: self.due, wait_max, ..RunOptions::default() };
         let distilled = claude_mem_distill::distill(app, &options)?;
@@ -87,7 +98,7 @@ pub(crate) fn report(app: &mut App, distilled: &Distilled, is_json: bool) -> Res
             let (parked, why) = (count(run_report.parked, "request"), reasons.join("; "));
             Err(Failure::new(format!("{parked} failed repeatedly: {why}"))
                 .meaning("they are parked: their events stay in the log and are not sent again")
-                .remedy("retry with `claude-mem retry`"))
+                .remedy("retry with `claude-mem distill retry`"))
         }
         Some(stopped @ Stopped::Cap(_)) => {
             app.output.say(format_args!(

@@ -1,4 +1,4 @@
-//! `claude-mem edit`: change the text of an observation.
+//! `claude-mem memory edit`: change the text of an observation.
 
 use std::{
     fs,

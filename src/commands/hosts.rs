@@ -1,4 +1,4 @@
-//! `claude-mem hosts`: other machines whose memories are stored here.
+//! `claude-mem remote hosts`: other machines whose memories are stored here.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ use claude_mem_sync::pull::{self, KnownHost};
 
 /// List, confirm, hide or drop other machines' memories
 ///
-/// Without a command it lists the machines that `claude-mem pull` found. What another machine
+/// Without a command it lists the machines that `claude-mem remote pull` found. What another machine
 /// forgets is hidden here; once you confirm that machine, a compaction also erases it from the log. A hidden machine's log
 /// stays here and up to date, but search and context leave out its memories. A dropped machine's
 /// log is deleted here, and not fetched again until you show the machine. The remote and the
@@ -85,7 +85,7 @@ impl Hosts {
                 })?;
                 app.output.line(format_args!("{name} is shown"))?;
                 if is_gone {
-                    app.output.say("fetch its log with `claude-mem pull`");
+                    app.output.say("fetch its log with `claude-mem remote pull`");
                 }
                 Ok(())
             }
@@ -99,7 +99,9 @@ fn list(app: &mut App, is_json: bool) -> Result<(), Failure> {
     let folded = store.hosts()?;
     let all = pull::all(&app.paths)?;
     if all.is_empty() && !is_json {
-        return app.output.line("no memories of other machines; see `claude-mem pull --help`");
+        return app
+            .output
+            .line("no memories of other machines; see `claude-mem remote pull --help`");
     }
     let mut table = Table::new([
         Column::number("log"),
@@ -143,9 +145,9 @@ fn one(app: &App, name: &str) -> Result<KnownHost, Failure> {
     match (found.pop(), found.is_empty()) {
         (Some(known), true) => Ok(known),
         (Some(_), false) => Err(Failure::usage(format!("several machines are called `{name}`"))
-            .remedy("pass a prefix of its ID, as listed by `claude-mem hosts`")),
+            .remedy("pass a prefix of its ID, as listed by `claude-mem remote hosts`")),
         (None, _) => Err(Failure::usage(format!("there is no other machine `{name}`"))
-            .remedy("list them with `claude-mem hosts`")),
+            .remedy("list them with `claude-mem remote hosts`")),
     }
 }
 

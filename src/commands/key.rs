@@ -1,4 +1,4 @@
-//! `claude-mem key`: the encryption key of backups.
+//! `claude-mem remote key`: the encryption key of backups.
 
 use std::{
     fs,
@@ -65,7 +65,7 @@ impl KeyCommand {
                 };
                 let key = Key::from_text(&text).map_err(|why| {
                     Failure::usage(format!("that is not a key: {why}"))
-                        .remedy("print it on the other machine with `claude-mem key show`")
+                        .remedy("print it on the other machine with `claude-mem remote key show`")
                 })?;
                 if Key::load(&path)?.as_ref() != Some(&key) {
                     save(app, &key)?;
@@ -84,7 +84,7 @@ impl KeyCommand {
 fn existing(app: &App) -> Result<Key, Failure> {
     Key::load(&app.paths.ship_key())?.ok_or_else(|| {
         Failure::new("there is no key").remedy(
-            "create one with `claude-mem key new`, or import one with `claude-mem key import`",
+            "create one with `claude-mem remote key new`, or import one with `claude-mem remote key import`",
         )
     })
 }

@@ -1,4 +1,4 @@
-//! `claude-mem man`: manual pages, generated from the help.
+//! `claude-mem generate man`: manual pages, generated from the help.
 
 use std::{
     io,

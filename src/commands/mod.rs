@@ -82,26 +82,18 @@ enum Command {
     Demo(demo::Demo),
     Install(install::Install),
     Uninstall(uninstall::Uninstall),
-    Plugin(plugin::Plugin),
     Settings(settings::Settings),
     #[command(alias = "project")]
     Distill(distill::Distill),
     Replay(replay::Replay),
     Index(index::Index),
-    Retry(retry::RetryParked),
     Diff(diff::Diff),
-    Costs(costs::Costs),
     Report(report::Report),
     Status(status::Status),
     Statusline(statusline::Statusline),
     Log(log::Log),
     Context(context::Context),
     Remember(remember::Remember),
-    Edit(edit::EditMemory),
-    Pin(revise::Pin),
-    Unpin(revise::Unpin),
-    Wrong(revise::Wrong),
-    Supersede(revise::Supersede),
     Forget(forget::Forget),
     Compact(compact::Compact),
     Redact(redact::Redact),
@@ -110,9 +102,6 @@ enum Command {
     Verify(verify::Verify),
     Ship(ship::Ship),
     Restore(restore::Restore),
-    Pull(pull::Pull),
-    Hosts(hosts::Hosts),
-    Key(key::KeyCommand),
     Doctor(doctor::Doctor),
     Search(search::Search),
     Projects(projects::Projects),
@@ -123,11 +112,67 @@ enum Command {
     Mcp(mcp::Mcp),
     Viewer(viewer::Viewer),
     Worker(worker::Worker),
-    Completions(completions::Completions),
-    Man(man::Man),
+    /// Correct memories: edit, pin, mark as wrong or superseded
+    #[command(subcommand)]
+    Memory(MemoryCommand),
+    /// Logs of other machines, and the key of the remote
+    #[command(subcommand)]
+    Remote(RemoteCommand),
+    /// Write completions, manual pages or a plugin
+    #[command(subcommand)]
+    Generate(GenerateCommand),
+    // The names before there were groups. They still work, and the help does not list them.
+    #[command(flatten)]
+    UngroupedDistill(DistillCommand),
+    #[command(flatten)]
+    UngroupedMemory(MemoryCommand),
+    #[command(flatten)]
+    UngroupedRemote(RemoteCommand),
+    #[command(flatten)]
+    UngroupedGenerate(GenerateCommand),
     #[command(flatten)]
     Hook(hook::Hook),
 }
+
+/// Declares a group of commands that only dispatches.
+macro_rules! group {
+    ($group:ident { $($command:ident($arguments:ty),)* }) => {
+        #[derive(Debug, Subcommand)]
+        enum $group {
+            $($command($arguments),)*
+        }
+
+        impl $group {
+            fn run(self, app: &mut App) -> Result<(), Failure> {
+                match self {
+                    $(Self::$command(command) => command.run(app),)*
+                }
+            }
+        }
+    };
+}
+
+group! { MemoryCommand {
+    Edit(edit::EditMemory),
+    Pin(revise::Pin),
+    Unpin(revise::Unpin),
+    Wrong(revise::Wrong),
+    Supersede(revise::Supersede),
+} }
+group! { RemoteCommand {
+    Pull(pull::Pull),
+    Hosts(hosts::Hosts),
+    Key(key::KeyCommand),
+} }
+group! { GenerateCommand {
+    Completions(completions::Completions),
+    Man(man::Man),
+    Plugin(plugin::Plugin),
+} }
+group! { DistillCommand {
+    Retry(retry::RetryParked),
+    Costs(costs::Costs),
+} }
 
 impl Command {
     /// Whether the output goes through a pager.
@@ -135,8 +180,9 @@ impl Command {
         match self {
             Self::Log(log) => !log.is_endless(),
             Self::Settings(settings) => settings.is_list(),
+            Self::Distill(distill) => distill.is_long(),
             Self::Context(_)
-            | Self::Costs(_)
+            | Self::UngroupedDistill(DistillCommand::Costs(_))
             | Self::Diff(_)
             | Self::Report(_)
             | Self::Search(_)
@@ -149,7 +195,7 @@ impl Command {
 
     /// Whether it reads or writes the data directory.
     fn uses_data(&self) -> bool {
-        !matches!(self, Self::Completions(_) | Self::Demo(_) | Self::Man(_) | Self::Plugin(_))
+        !matches!(self, Self::Demo(_) | Self::Generate(_) | Self::UngroupedGenerate(_))
     }
 
     /// Whether it ends by itself, and so a user waits for it.
@@ -167,24 +213,16 @@ impl Command {
             Self::Demo(demo) => demo.run(app),
             Self::Install(install) => install.run(app),
             Self::Uninstall(uninstall) => uninstall.run(app),
-            Self::Plugin(plugin) => plugin.run(app),
             Self::Settings(settings) => settings.run(app),
             Self::Distill(distill) => distill.run(app),
             Self::Replay(replay) => replay.run(app),
             Self::Index(index) => index.run(app),
-            Self::Retry(retry) => retry.run(app),
             Self::Diff(diff) => diff.run(app),
-            Self::Costs(costs) => costs.run(app),
             Self::Report(report) => report.run(app),
             Self::Status(status) => status.run(app),
             Self::Log(log) => log.run(app),
             Self::Context(context) => context.run(app),
             Self::Remember(remember) => remember.run(app),
-            Self::Edit(edit) => edit.run(app),
-            Self::Pin(pin) => pin.run(app),
-            Self::Unpin(unpin) => unpin.run(app),
-            Self::Wrong(wrong) => wrong.run(app),
-            Self::Supersede(supersede) => supersede.run(app),
             Self::Forget(forget) => forget.run(app),
             Self::Compact(compact) => compact.run(app),
             Self::Redact(redact) => redact.run(app),
@@ -193,9 +231,6 @@ impl Command {
             Self::Verify(verify) => verify.run(app),
             Self::Ship(ship) => ship.run(app),
             Self::Restore(restore) => restore.run(app),
-            Self::Pull(pull) => pull.run(app),
-            Self::Hosts(hosts) => hosts.run(app),
-            Self::Key(key) => key.run(app),
             Self::Doctor(doctor) => doctor.run(app),
             Self::Search(search) => search.run(app),
             Self::Projects(projects) => projects.run(app),
@@ -206,8 +241,10 @@ impl Command {
             Self::Mcp(mcp) => mcp.run(app),
             Self::Viewer(viewer) => viewer.run(app),
             Self::Worker(worker) => worker.run(app),
-            Self::Completions(completions) => completions.run(app),
-            Self::Man(man) => man.run(app),
+            Self::Memory(command) | Self::UngroupedMemory(command) => command.run(app),
+            Self::Remote(command) | Self::UngroupedRemote(command) => command.run(app),
+            Self::Generate(command) | Self::UngroupedGenerate(command) => command.run(app),
+            Self::UngroupedDistill(command) => command.run(app),
             Self::Hook(_) | Self::Statusline(_) => {
                 unreachable!("hooks and the status line end before there is an app")
             }

@@ -1,4 +1,4 @@
-//! `claude-mem plugin`: a Claude Code plugin, and the marketplace to install it from, in one
+//! `claude-mem generate plugin`: a Claude Code plugin, and the marketplace to install it from, in one
 //! folder.
 
 use std::{

@@ -1,4 +1,4 @@
-//! `claude-mem pull`: fetch other machines' logs.
+//! `claude-mem remote pull`: fetch other machines' logs.
 
 use clap::Args;
 use serde_json::json;

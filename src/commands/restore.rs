@@ -166,7 +166,7 @@ fn refuse_if_used(paths: &Paths) -> Result<(), Failure> {
                 .meaning("nothing was changed")
                 .remedy(
                     "restore to another place with `--into DIR`, or move it away first; to add \
-                     another machine's memories, use `claude-mem pull`",
+                     another machine's memories, use `claude-mem remote pull`",
                 ))
         }
     }

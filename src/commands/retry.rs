@@ -1,4 +1,4 @@
-//! `claude-mem retry`: retry parked requests.
+//! `claude-mem distill retry`: retry parked requests.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `claude-mem pin`, `unpin`, `wrong` and `supersede`: what sessions get of an observation.
+//! `claude-mem memory pin`, `unpin`, `wrong` and `supersede`: what sessions get of an observation.
 
 use clap::Args;
 use serde_json::json;
@@ -55,7 +55,7 @@ pub(crate) struct Wrong {
 
 /// Replace an observation by a newer one
 ///
-/// The old one is found with a mark, and given to no session. Undo it with `claude-mem wrong OLD
+/// The old one is found with a mark, and given to no session. Undo it with `claude-mem memory wrong OLD
 /// --undo`.
 #[derive(Debug, Args)]
 pub(crate) struct Supersede {

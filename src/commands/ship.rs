@@ -19,7 +19,7 @@ use claude_mem_sync::ship::{self, Shipped, Shipper, remote_head::Head};
 /// Back up the log to a directory or bucket
 ///
 /// Uploads new events, and deletes what was forgotten here. The backup is a complete log at all
-/// times; if interrupted, the next run continues. With a key (`claude-mem key new`) the backup is
+/// times; if interrupted, the next run continues. With a key (`claude-mem remote key new`) the backup is
 /// encrypted.
 #[derive(Debug, Args)]
 pub(crate) struct Ship {

@@ -29,7 +29,7 @@ use claude_mem_core::{app::App, failure::Failure, json_edit::Document};
 
 /// The command that prints a status line.
 pub const STATUS_LINE: &str = "statusline";
-/// The marketplace that `claude-mem plugin` writes.
+/// The marketplace that `claude-mem generate plugin` writes.
 pub const MARKETPLACE: &str = "mem-local";
 /// The skill that describes when and how to search memories.
 pub const SKILL: &str = include_str!("mem-search.md");

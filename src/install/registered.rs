@@ -60,7 +60,7 @@ fn in_dir(dir: &Path) -> Vec<Registered> {
         .collect()
 }
 
-/// Whether the plugin that `claude-mem plugin` writes is enabled.
+/// Whether the plugin that `claude-mem generate plugin` writes is enabled.
 fn is_plugin_enabled(dir: &Path) -> bool {
     let name = format!("{PLUGIN}@{MARKETPLACE}");
     read(&dir.join("settings.json"))

@@ -268,7 +268,7 @@ fn memory(app: &App) -> Vec<Finding> {
         findings.push(Finding::fine(CHECK, what));
         if counts.parked > 0 {
             let what = format!("parked: {}", count(counts.parked, "event"));
-            findings.push(Finding::warning(CHECK, what, "retry with `claude-mem retry`"));
+            findings.push(Finding::warning(CHECK, what, "retry with `claude-mem distill retry`"));
         }
     }
     findings.extend(provider(app, &store));

@@ -150,7 +150,7 @@ fn terms(app: &App, provider: &str) -> String {
     };
     let model = model(provider, &app.settings);
     format!(
-        "{who} with {model}, {cost}\n  {limits}; `claude-mem costs` shows the spending\n  \
+        "{who} with {model}, {cost}\n  {limits}; `claude-mem distill costs` shows the spending\n  \
          your sessions are sent to it without secrets and private text; `claude-mem settings set \
          PROVIDER extract` sends nothing"
     )

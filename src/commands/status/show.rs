@@ -239,8 +239,11 @@ fn memory(memory: &Memory) -> String {
         let _ = write!(text, "; {} pending", events(counts.outstanding));
     }
     if counts.parked > 0 {
-        let _ =
-            write!(text, "; {} parked after failures (`claude-mem retry`)", events(counts.parked));
+        let _ = write!(
+            text,
+            "; {} parked after failures (`claude-mem distill retry`)",
+            events(counts.parked)
+        );
     }
     text
 }

@@ -76,13 +76,13 @@ pub(crate) fn first_step(provider: &str, class: &str) -> String {
         (Some(ProviderName::OpenAi), "auth") => {
             "Set a key with `claude-mem settings set OPENAI_API_KEY KEY`".into()
         }
-        _ => "Try again with `claude-mem retry`".into(),
+        _ => "Try again with `claude-mem distill retry`".into(),
     }
 }
 
 /// The remedy for an outage, with commands ready to paste.
 pub fn remedy(provider: &str, class: &str) -> String {
-    format!("{}; then `claude-mem retry`", fix(provider, class))
+    format!("{}; then `claude-mem distill retry`", fix(provider, class))
 }
 
 /// What to change so that a provider works.

@@ -212,6 +212,6 @@ fn problem(shared: &Shared, health: &Health) -> Option<DistillProblem> {
     (health.parked > 0).then(|| DistillProblem {
         message: format!("{} parked", count(health.parked, "event")),
         meaning: "their requests failed repeatedly".into(),
-        remedy: "try them again with `claude-mem retry`".into(),
+        remedy: "try them again with `claude-mem distill retry`".into(),
     })
 }

@@ -253,8 +253,8 @@ impl From<Error> for Failure {
                 .remedy("see what is there with `claude-mem verify --remote`"),
             E::WrongKey { .. } => {
                 failure.meaning("it can be read only with the key that encrypted it").remedy(
-                    "copy the key from the other machine: `claude-mem key show` there, \
-                     `claude-mem key import` here",
+                    "copy the key from the other machine: `claude-mem remote key show` there, \
+                     `claude-mem remote key import` here",
                 )
             }
             E::NotEncrypted { .. } => failure
@@ -269,8 +269,8 @@ impl From<Error> for Failure {
                      your own, and hide yours",
                 )
                 .remedy(
-                    "use the same key on every machine (`claude-mem key new`); or, if you trust \
-                     everyone who can write there, say so once with `claude-mem pull --trust`",
+                    "use the same key on every machine (`claude-mem remote key new`); or, if you trust \
+                     everyone who can write there, say so once with `claude-mem remote pull --trust`",
                 ),
             E::Newer { .. } => {
                 failure.meaning("nothing was changed").remedy("use a newer version of claude-mem")

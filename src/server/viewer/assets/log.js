@@ -72,7 +72,7 @@ function verdict(isHealthy, health, kept, problem) {
             troubles.map((text) => h("li", null, text)),
           ),
     ),
-    kept.parked > 0 && h("code", null, "claude-mem retry"),
+    kept.parked > 0 && h("code", null, "claude-mem distill retry"),
   );
 }
 
