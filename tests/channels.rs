@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::{
+    hook_session::HookSession,
     http::Site,
     import::upstream::left_behind,
     mcp::McpProcess,
@@ -78,22 +79,13 @@ fn hooks_store_no_secret_from_any_field() {
     let transcript = sandbox.write("elsewhere/t.jsonl", &transcript);
     let blocks: Vec<Value> =
         text.lines().map(|line| json!({"type": "text", "text": line})).collect();
-    let common = json!({"session_id": format!("s {text}"), "cwd": format!("/p/{text}"),
-        "permission_mode": text, "unheard_of": {"of": [text]}, "prompt_id": text});
-    let send = |hook: &str, event: &str, fields: Value| {
-        let mut payload = common.clone();
-        payload["hook_event_name"] = event.into();
-        for (name, value) in fields.as_object().unwrap() {
-            payload[name] = value.clone();
-        }
-        sandbox.hook(hook, payload.to_string());
-    };
-    send(
-        "context",
-        "SessionStart",
-        json!({"source": text, "model": text, "transcript_path": text}),
-    );
-    send("new", "UserPromptSubmit", json!({"prompt": words}));
+    let id = format!("s {text}");
+    let mut session = HookSession::new(&sandbox, &id).in_folder(format!("/p/{text}"));
+    session.common["permission_mode"] = json!(text);
+    session.common["prompt_id"] = json!(text);
+    session.common["unheard_of"] = json!({"of": [text]});
+    session.hook("SessionStart", json!({"source": text, "model": text, "transcript_path": text}));
+    session.hook("UserPromptSubmit", json!({"prompt": words}));
     let edit = json!({"file_path": text, "old_string": text, "new_string": text});
     let patch =
         json!([{"oldStart": 1, "lines": diff("+")}, {"lines": diff("-")}, {"lines": diff(" ")}]);
@@ -113,18 +105,14 @@ fn hooks_store_no_secret_from_any_field() {
     for (tool, input, response) in answers {
         let fields = json!({"tool_name": tool, "tool_input": input, "tool_response": response,
             "tool_use_id": text, "agent_id": text, "agent_type": text});
-        send("save", "PostToolUse", fields);
+        session.hook("PostToolUse", fields);
     }
-    send("save", "PostToolUseFailure", json!({"tool_name": text, "error": text}));
-    send("summary", "Stop", json!({"last_assistant_message": text, "last_user_message": text}));
-    send("summary", "Stop", json!({"transcript_path": transcript}));
-    send(
-        "summary",
-        "SubagentStop",
-        json!({"agent_transcript_path": transcript, "agent_type": text}),
-    );
-    send("cleanup", "SessionEnd", json!({"reason": text}));
-    send("save", &text, json!({}));
+    session.hook("PostToolUseFailure", json!({"tool_name": text, "error": text}));
+    session.hook("Stop", json!({"last_assistant_message": text, "last_user_message": text}));
+    session.hook("Stop", json!({"transcript_path": transcript}));
+    session.hook("SubagentStop", json!({"agent_transcript_path": transcript, "agent_type": text}));
+    session.hook("SessionEnd", json!({"reason": text}));
+    session.hook(&text, json!({}));
     sandbox.hook("save", format!("{{\"session_id\":\"{}", text.replace('\n', "\\n")));
     sandbox.run_with(&["distill"], &[("CLAUDE_MEM_PROVIDER", "extract")], "").ok();
     assert!(sandbox.events().len() >= 15);

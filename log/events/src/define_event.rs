@@ -35,13 +35,17 @@ pub trait VisitTexts {
 
 impl<T: VisitTexts> VisitTexts for Vec<T> {
     fn visit_texts(&mut self, visit: &mut dyn FnMut(TextForm, &mut String)) {
-        self.iter_mut().for_each(|one| one.visit_texts(visit));
+        for one in self {
+            one.visit_texts(visit);
+        }
     }
 }
 
 impl<T: VisitTexts> VisitTexts for Option<T> {
     fn visit_texts(&mut self, visit: &mut dyn FnMut(TextForm, &mut String)) {
-        self.iter_mut().for_each(|one| one.visit_texts(visit));
+        if let Some(one) = self {
+            one.visit_texts(visit);
+        }
     }
 }
 

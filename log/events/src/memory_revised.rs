@@ -58,7 +58,9 @@ impl VisitTexts for Revision {
     fn visit_texts(&mut self, visit: &mut dyn FnMut(TextForm, &mut String)) {
         match self {
             Self::Edited { title, text, kind } => {
-                [title, text, kind].into_iter().for_each(|part| part.visit_texts(visit));
+                for part in [title, text, kind] {
+                    part.visit_texts(visit);
+                }
             }
             Self::MarkedWrong { because } => because.visit_texts(visit),
             Self::Restored | Self::Pinned | Self::Unpinned | Self::SupersededBy(_) => {}
