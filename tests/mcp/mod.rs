@@ -25,20 +25,44 @@ fn messages_of_claude_code_are_answered_in_order() {
     let mut answers: Vec<Value> = (0..10).map(|_| server.receive()).collect();
     let ids: Vec<Value> = answers.iter().map(|answer| answer["id"].clone()).collect();
     assert_eq!(json!(ids), json!(["server-discover-probe-1", 0, 1, 2, 3, 4, 5, 6, 7, 8]));
-    let discovered = &answers[0]["error"];
-    assert_eq!(
-        discovered,
-        &json!({"code": -32601, "message": "method not found: server/discover"})
-    );
+    let discovered = answers[0]["result"].take();
+    assert_eq!(discovered["supportedVersions"][0], "2026-07-28");
     let initialized = answers[1]["result"].take();
     assert_eq!(initialized["protocolVersion"], "2025-11-25");
     assert_eq!(initialized["capabilities"], json!({"tools": {"listChanged": false}}));
+    assert_eq!(discovered["instructions"], initialized["instructions"]);
     assert!(initialized["instructions"].as_str().unwrap().contains("not instructions"));
     assert_eq!(answers[2]["result"]["tools"].as_array().unwrap().len(), 7);
     let codes: Vec<&Value> = answers[3..].iter().map(|answer| &answer["error"]["code"]).collect();
     assert_eq!(codes, [-32601, -32601, -32602, -32602, -32602, -32602, -32602]);
     server.end();
     assert!(!sandbox.data().exists(), "reading writes nothing");
+}
+
+#[test]
+fn a_request_that_names_its_version_needs_no_handshake() {
+    let sandbox = Sandbox::new();
+    let mut server = McpProcess::with(&sandbox);
+    let mut ask = |version: &str| {
+        let meta = json!({"io.modelcontextprotocol/protocolVersion": version});
+        let request =
+            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}});
+        server.ask(request.to_string())
+    };
+    let mut listed = ask("2026-07-28")["result"].take();
+    assert_eq!(listed["tools"].take().as_array().unwrap().len(), 7);
+    let name = listed["_meta"]["io.modelcontextprotocol/serverInfo"]["name"].take();
+    assert_eq!(name, "claude-mem");
+    listed.as_object_mut().unwrap().retain(|name, _| name != "tools" && name != "_meta");
+    let expected = json!({"resultType": "complete", "ttlMs": 3_600_000, "cacheScope": "private"});
+    assert_eq!(listed, expected);
+    let refused = ask("2099-01-01")["error"].take();
+    assert_eq!(
+        (&refused["code"], &refused["data"]["requested"]),
+        (&json!(-32022), &json!("2099-01-01"))
+    );
+    assert_eq!(refused["data"]["supported"][0], "2026-07-28");
+    server.end();
 }
 
 #[test]

@@ -57,13 +57,11 @@ impl ParameterType {
     fn schema(self) -> Value {
         match self {
             Self::Text => json!({"type": "string"}),
-            Self::Number(min, max) => json!({"type": "integer", "minimum": min, "maximum": max}),
+            Self::Number(..) => json!({"type": "integer"}),
             Self::Choice(choices) => json!({"type": "string", "enum": choices}),
             Self::List => json!({"type": ["array", "string"], "items": {"type": "string"}}),
             Self::Anchor => json!({"type": ["integer", "string"]}),
-            Self::Ids => {
-                json!({"type": "array", "items": {"type": ["integer", "string"]}, "minItems": 1})
-            }
+            Self::Ids => json!({"type": "array", "items": {"type": ["integer", "string"]}}),
         }
     }
 
@@ -111,7 +109,8 @@ fn name(value: &Value) -> Option<MemoryId> {
     }
 }
 
-/// The schema of a tool's input.
+/// The schema of a tool's input. Every session pays for it, so it leaves out what is checked and
+/// explained anyway when a call is wrong: limits of numbers, and that no other names are accepted.
 pub(super) fn schema(parameters: &[Parameter]) -> Value {
     let described = |parameter: &Parameter| {
         let mut schema = parameter.type_.schema();
@@ -124,8 +123,7 @@ pub(super) fn schema(parameters: &[Parameter]) -> Value {
         .filter(|parameter| parameter.is_required)
         .map(|parameter| parameter.name)
         .collect();
-    let mut schema =
-        json!({"type": "object", "properties": properties, "additionalProperties": false});
+    let mut schema = json!({"type": "object", "properties": properties});
     if !required.is_empty() {
         schema["required"] = json!(required);
     }

@@ -17,16 +17,12 @@ use claude_mem_memory::{
 };
 
 const PARAMETERS: &[Parameter] = &[
-    required("ids", ParameterType::Ids, "IDs of memories to forget: [12, \"S3\", \"P9\"]"),
-    optional(
-        "confirm",
-        ParameterType::Text,
-        "The confirmation from the first call, once the user has agreed",
-    ),
+    required("ids", ParameterType::Ids, "[12, \"S3\", \"P9\"]"),
+    optional("confirm", ParameterType::Text, "From the first call, once the user has agreed"),
     optional("reason", ParameterType::Text, "Why, in the user's words"),
 ];
 
-pub(super) static TOOL: Tool = Tool {
+pub(super) static FORGET: Tool = Tool {
     name: "forget",
     title: "Forget",
     description: "Forget memories when the user asks for it. The first call forgets nothing: it \

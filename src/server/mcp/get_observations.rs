@@ -17,17 +17,17 @@ use claude_mem_memory::{fetches::record_fetch, resolve, store};
 const TEXT_BYTES_MAX: usize = 60_000;
 
 const PARAMETERS: &[Parameter] = &[
-    required("ids", ParameterType::Ids, "IDs from search or timeline: [12, 13, \"S3\", \"P9\"]"),
+    required("ids", ParameterType::Ids, "[12, 13, \"S3\", \"P9\"]"),
     optional(
         "orderBy",
         ParameterType::Choice(&["date_desc", "date_asc"]),
-        "Order by time (default: the order of ids)",
+        "Default: the order of ids",
     ),
-    optional("limit", ParameterType::Number(1, 1000), "Maximum number of results (default: all)"),
-    optional("project", ParameterType::Text, "Only memories of this project"),
+    optional("limit", ParameterType::Number(1, 1000), "Default: all"),
+    optional("project", ParameterType::Text, "Only of this project"),
 ];
 
-pub(super) static TOOL: Tool = Tool {
+pub(super) static GET_OBSERVATIONS: Tool = Tool {
     name: "get_observations",
     title: "Read memories in full",
     description: "Step 3: full text of observations, summaries and prompts, with their sources. \

@@ -10,7 +10,7 @@ use claude_mem_core::os::{self, Parent};
 /// Maximum length of a line. The longest memory fits many times.
 pub(super) const LINE_BYTES_MAX: usize = 4 << 20;
 /// How often to check whether the client is still running.
-const LOOK: Duration = Duration::from_secs(2);
+const PARENT_POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Client {
 
 impl Read for Client {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.parent.wait(&self.stdin, LOOK)? {
+        match self.parent.wait(&self.stdin, PARENT_POLL_INTERVAL)? {
             true => os::read(&self.stdin, buffer),
             false => Ok(0),
         }

@@ -15,6 +15,8 @@ pub(super) const INVALID_REQUEST: i32 = -32600;
 pub(super) const METHOD_NOT_FOUND: i32 = -32601;
 /// The parameters are invalid.
 pub(super) const INVALID_PARAMS: i32 = -32602;
+/// The protocol version that the request names is unknown.
+pub(super) const UNSUPPORTED_VERSION: i32 = -32022;
 
 /// A parsed line.
 #[derive(Debug)]
@@ -51,11 +53,13 @@ pub(super) struct Request<'a> {
 pub(super) struct RpcError {
     pub(super) code: i32,
     pub(super) message: String,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub(super) data: Value,
 }
 
 impl RpcError {
     pub(super) fn new(code: i32, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        Self { code, message: message.into(), data: Value::Null }
     }
 }
 
@@ -83,8 +87,10 @@ impl<'a> Response<'a> {
                 clean_json(&mut result);
                 Outcome::Result(result)
             }
-            Err(RpcError { code, message }) => {
-                Outcome::Error(RpcError { code, message: clean(&message).into_owned() })
+            Err(mut fault) => {
+                fault.message = clean(&fault.message).into_owned();
+                clean_json(&mut fault.data);
+                Outcome::Error(fault)
             }
         };
         Self { jsonrpc: "2.0", id, outcome }

@@ -1,10 +1,10 @@
 //! `claude-mem mcp`: a Model Context Protocol server over stdin and stdout.
 //!
-//! The protocol is implemented here. Its SDK (rmcp 3) needs an asynchronous runtime for sequential
-//! requests, and closes the connection if the first request is not the one it expects. But Claude
-//! Code starts with `server/discover`, and then waits seconds for a response or restarts the
-//! server. This server has no connection state: it accepts every method at any time, and each call
-//! reads the current database. Several servers can run at once.
+//! The protocol is implemented here. Its SDK (rmcp 3.1) needs an asynchronous runtime for sequential
+//! requests, and ends the connection after a first request that it does not expect. This server has
+//! no connection state: it accepts every method at any time, and each call reads the current
+//! database. So it serves clients of both kinds: those that begin with `initialize`, and since
+//! 2026-07-28 those that name the version in every request and may ask with `server/discover`.
 
 mod arguments;
 mod forget;
@@ -28,11 +28,15 @@ use claude_mem_core::{app::App, failure::Failure};
 use lines::{Client, LINE_BYTES_MAX, LineRead};
 use message::{
     INVALID_PARAMS, Line, METHOD_NOT_FOUND, Message, PARSE_ERROR, Request, Response, RpcError,
+    UNSUPPORTED_VERSION,
 };
 
-/// Supported protocol versions, newest first. They do not differ for
-/// a server that only has tools.
-const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+/// Supported protocol versions, newest first.
+const VERSIONS: [&str; 5] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+/// Those with `initialize`. They do not differ for a server that only has tools.
+const INITIALIZED_VERSIONS: &[&str] = VERSIONS.split_at(1).1;
+/// How long a client may keep the list of tools, which changes with the program only.
+const TOOLS_TTL_MS: u32 = 3_600_000;
 
 /// Instructions for the model, sent at initialization.
 const INSTRUCTIONS: &str = "\
@@ -124,8 +128,32 @@ impl Server<'_> {
 
     fn result(&mut self, request: &Request<'_>) -> Result<Value, RpcError> {
         let params = request.params.map_or("{}", RawValue::get);
-        match &*request.method {
+        let version = named_version(params);
+        if let Some(version) = version.as_deref().filter(|version| !VERSIONS.contains(version)) {
+            let data = json!({"supported": VERSIONS, "requested": version});
+            let message = format!("protocol version {version} is not supported");
+            return Err(RpcError { data, ..RpcError::new(UNSUPPORTED_VERSION, message) });
+        }
+        let mut result = self.answer(&request.method, params)?;
+        if version.is_some() {
+            result["resultType"] = "complete".into();
+            result["_meta"] = json!({"io.modelcontextprotocol/serverInfo": server_info()});
+            if matches!(&*request.method, "tools/list" | "server/discover") {
+                result["ttlMs"] = TOOLS_TTL_MS.into();
+                result["cacheScope"] = "private".into();
+            }
+        }
+        Ok(result)
+    }
+
+    fn answer(&mut self, method: &str, params: &str) -> Result<Value, RpcError> {
+        match method {
             "initialize" => Ok(initialized(params)),
+            "server/discover" => Ok(json!({
+                "supportedVersions": VERSIONS,
+                "capabilities": {"tools": {"listChanged": false}},
+                "instructions": INSTRUCTIONS,
+            })),
             "ping" => Ok(json!({})),
             "tools/list" => Ok(json!({"tools": tools::described()})),
             "tools/call" => {
@@ -164,17 +192,35 @@ impl Server<'_> {
 fn initialized(params: &str) -> Value {
     let params: Value = serde_json::from_str(params).unwrap_or_default();
     let asked = params["protocolVersion"].as_str().unwrap_or_default();
-    let version = VERSIONS.into_iter().find(|version| *version == asked).unwrap_or(VERSIONS[0]);
+    let known = INITIALIZED_VERSIONS.iter().find(|version| **version == asked);
     json!({
-        "protocolVersion": version,
+        "protocolVersion": known.unwrap_or(&INITIALIZED_VERSIONS[0]),
         "capabilities": {"tools": {"listChanged": false}},
-        "serverInfo": {
-            "name": NAME,
-            "title": "Memory of earlier sessions",
-            "version": env!("CARGO_PKG_VERSION"),
-        },
+        "serverInfo": server_info(),
         "instructions": INSTRUCTIONS,
     })
+}
+
+fn server_info() -> Value {
+    let (title, version) = ("Memory of earlier sessions", env!("CARGO_PKG_VERSION"));
+    json!({"name": NAME, "title": title, "version": version})
+}
+
+/// The protocol version that a request itself names.
+fn named_version(params: &str) -> Option<String> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Params {
+        #[serde(rename = "_meta")]
+        meta: Meta,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Meta {
+        #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
+        version: Option<String>,
+    }
+    serde_json::from_str::<Params>(params).ok()?.meta.version
 }
 
 fn written(answer: &impl serde::Serialize) -> Vec<u8> {

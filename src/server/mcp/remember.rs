@@ -12,34 +12,25 @@ use claude_mem_memory::{
 };
 
 const PARAMETERS: &[Parameter] = &[
-    required(
-        "text",
-        ParameterType::Text,
-        "What to remember, in one or a few sentences that stand alone",
-    ),
+    required("text", ParameterType::Text, "A few sentences that stand alone"),
     optional("title", ParameterType::Text, "Title"),
-    optional(
-        "type",
-        ParameterType::Text,
-        "Type, such as decision, discovery or bugfix (default note)",
-    ),
-    optional("concepts", ParameterType::List, "Concepts to find it by"),
+    optional("type", ParameterType::Text, "decision, discovery, bugfix, ... (default note)"),
+    optional("concepts", ParameterType::List, "To find it by"),
     optional("files", ParameterType::List, "Related files"),
-    optional("project", ParameterType::Text, "Name of another project (default: this one)"),
+    optional("project", ParameterType::Text, "Default: this one"),
     optional(
         "scope",
         ParameterType::Choice(&["project", "global"]),
-        "global gives it to sessions of all projects; only if the user asks for that",
+        "global: for all projects; only if the user asks for that",
     ),
-    optional("tree", ParameterType::Text, "Give it to sessions of all projects in this folder"),
+    optional("tree", ParameterType::Text, "For all projects in this folder"),
 ];
 
-pub(super) static TOOL: Tool = Tool {
+pub(super) static REMEMBER: Tool = Tool {
     name: "remember",
     title: "Remember",
-    description: "Save a memory for later sessions when the user asks for it. It comes first in \
-        the context of new sessions in this project. Sessions are recorded anyway: do not use it \
-        to log your work.",
+    description: "Save a memory when the user asks for it: new sessions in this project see it \
+        first. Sessions are recorded anyway: do not log your work.",
     parameters: PARAMETERS,
     effect: Effect::Adds,
     run,

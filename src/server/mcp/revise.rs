@@ -29,7 +29,7 @@ const PARAMETERS: &[Parameter] = &[
     optional("by", ParameterType::Ids, "supersede: ID of the observation that replaces it: [14]"),
 ];
 
-pub(super) static TOOL: Tool = Tool {
+pub(super) static REVISE: Tool = Tool {
     name: "revise",
     title: "Revise a memory",
     description: "Correct an observation when the user says that it is wrong, outdated or \

@@ -26,57 +26,41 @@ const PARAMETERS: &[Parameter] = &[
     optional(
         "query",
         ParameterType::Text,
-        "Words to find: names of files, functions, errors. Each word counts. Supports \"a \
-         phrase\", +required, -excluded and prefix*. Without it, lists the newest memories.",
+        "Words: names of files, functions, errors. Supports \"a phrase\", +required, -excluded, \
+         prefix*. Without it: the newest.",
     ),
-    optional("limit", ParameterType::Number(1, 1000), "Maximum number of results (default 40)"),
-    optional("offset", ParameterType::Number(0, 1_000_000), "Skip this many results (default 0)"),
+    optional("limit", ParameterType::Number(1, 1000), "Default 40"),
+    optional("offset", ParameterType::Number(0, 1_000_000), "Skip this many"),
     optional(
         "project",
         ParameterType::Text,
-        "Name of a project, or \"*\" for all (default: this project, and all if it has no match)",
+        "Name, or \"*\" for all (default: this one, else all)",
     ),
     optional(
         "type",
         ParameterType::List,
-        "observations, sessions (summaries) or prompts; or a type as in obs_type",
+        "observations, sessions (summaries), prompts, or as obs_type",
     ),
-    optional(
-        "obs_type",
-        ParameterType::List,
-        "Types of observations, such as bugfix, decision, discovery",
-    ),
-    optional("concepts", ParameterType::List, "Only observations with all of these concepts"),
-    optional(
-        "files",
-        ParameterType::List,
-        "Only memories about these files or folders; the end of a path is enough",
-    ),
-    optional(
-        "client",
-        ParameterType::Text,
-        "Only sessions of this coding agent: claude-code, codex, gemini, cursor ...",
-    ),
-    optional("session", ParameterType::Text, "Only this session; a prefix of its ID is enough"),
-    optional(
-        "dateStart",
-        ParameterType::Anchor,
-        "Start time: 2026-03-01, 2026-03-01T14:30:00Z, 3d",
-    ),
-    optional("dateEnd", ParameterType::Anchor, "End time; a date includes the whole day"),
+    optional("obs_type", ParameterType::List, "bugfix, decision, discovery, ..."),
+    optional("concepts", ParameterType::List, "All of these"),
+    optional("files", ParameterType::List, "Files or folders; the end of a path is enough"),
+    optional("client", ParameterType::Text, "Coding agent: claude-code, codex, ..."),
+    optional("session", ParameterType::Text, "ID of a session, or its prefix"),
+    optional("dateStart", ParameterType::Anchor, "2026-03-01, 2026-03-01T14:30:00Z, 3d"),
+    optional("dateEnd", ParameterType::Anchor, "The same, inclusive"),
     optional(
         "orderBy",
         ParameterType::Choice(&["relevance", "date_desc", "date_asc"]),
-        "Order of results (default relevance)",
+        "Default relevance",
     ),
 ];
 
-pub(super) static TOOL: Tool = Tool {
+pub(super) static SEARCH: Tool = Tool {
     name: "search",
     title: "Search memory",
-    description: "Step 1: find memories of earlier sessions by their words. Returns a table of \
-        IDs, times, types, titles and tokens to read, by day and file; the day and the file of \
-        the best match come first. Then use timeline or get_observations with the IDs.",
+    description: "Step 1: find memories of earlier sessions by words. Returns IDs, times, types, \
+        titles and tokens to read, by day and file, the best match first. Then use timeline or \
+        get_observations.",
     parameters: PARAMETERS,
     effect: Effect::Reads,
     run,

@@ -13,20 +13,19 @@ use claude_mem_memory::{
 };
 
 const PARAMETERS: &[Parameter] = &[
-    optional("project", ParameterType::Text, "Name of a project (default: this one)"),
+    optional("project", ParameterType::Text, "Name (default: this one)"),
     optional(
         "budget",
         ParameterType::Number(100, 100_000),
-        "Maximum number of tokens (default: the setting)",
+        "Maximum tokens (default: the setting)",
     ),
 ];
 
-pub(super) static TOOL: Tool = Tool {
+pub(super) static SESSION_START_CONTEXT: Tool = Tool {
     name: "session_start_context",
     title: "Context of a new session",
-    description: "The overview that a new session receives: notes written by hand, recent \
-        sessions, the most useful observations. For another project, or when the original is no \
-        longer in context.",
+    description: "The overview that a new session receives: notes, recent sessions, useful \
+        observations. For another project, or when the original is no longer in context.",
     parameters: PARAMETERS,
     effect: Effect::Reads,
     run,

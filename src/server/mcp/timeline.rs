@@ -22,27 +22,15 @@ const PARAMETERS: &[Parameter] = &[
     optional(
         "anchor",
         ParameterType::Anchor,
-        "An ID (12, \"S3\", \"P9\") or a time (2026-03-01T14:30). Without anchor and query: now.",
+        "ID (12, \"S3\", \"P9\") or time (2026-03-01T14:30); default: now",
     ),
-    optional(
-        "query",
-        ParameterType::Text,
-        "Instead of anchor: words whose best match is the anchor",
-    ),
-    optional(
-        "depth_before",
-        ParameterType::Number(0, 500),
-        "Number of memories before the anchor (default 10)",
-    ),
-    optional(
-        "depth_after",
-        ParameterType::Number(0, 500),
-        "Number of memories after the anchor (default 10)",
-    ),
+    optional("query", ParameterType::Text, "Instead of anchor: its best match"),
+    optional("depth_before", ParameterType::Number(0, 500), "Memories before it (default 10)"),
+    optional("depth_after", ParameterType::Number(0, 500), "Memories after it (default 10)"),
     optional(
         "project",
         ParameterType::Text,
-        "Name of a project, or \"*\" for all (default: the anchor's; for a time, this project)",
+        "Name, or \"*\" for all (default: the anchor's, else this one)",
     ),
     optional(
         "type",
@@ -51,12 +39,11 @@ const PARAMETERS: &[Parameter] = &[
     ),
 ];
 
-pub(super) static TOOL: Tool = Tool {
+pub(super) static TIMELINE: Tool = Tool {
     name: "timeline",
     title: "Timeline of memories",
     description: "Step 2: see what happened before and after a memory or a time: prompts, \
-        observations and summaries in order. Without anchor and query: the latest in this \
-        project.",
+        observations and summaries in order.",
     parameters: PARAMETERS,
     effect: Effect::Reads,
     run,

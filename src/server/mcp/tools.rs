@@ -30,13 +30,13 @@ pub(super) enum Effect {
 }
 
 const TOOLS: [&Tool; 7] = [
-    &search::TOOL,
-    &timeline::TOOL,
-    &get_observations::TOOL,
-    &remember::TOOL,
-    &revise::TOOL,
-    &forget::TOOL,
-    &session_start_context::TOOL,
+    &search::SEARCH,
+    &timeline::TIMELINE,
+    &get_observations::GET_OBSERVATIONS,
+    &remember::REMEMBER,
+    &revise::REVISE,
+    &forget::FORGET,
+    &session_start_context::SESSION_START_CONTEXT,
 ];
 
 /// All tools, for `tools/list`.
@@ -59,11 +59,10 @@ pub(super) fn named(name: &str) -> Result<&'static Tool, String> {
 
 impl Tool {
     fn described(&self) -> Value {
-        let mut annotations = json!({"title": self.title, "readOnlyHint": self.effect == Effect::Reads,
-                "openWorldHint": false});
-        if self.effect != Effect::Reads {
+        let is_reading = self.effect == Effect::Reads;
+        let mut annotations = json!({"readOnlyHint": is_reading, "openWorldHint": false});
+        if !is_reading {
             annotations["destructiveHint"] = (self.effect == Effect::Removes).into();
-            annotations["idempotentHint"] = (self.effect == Effect::Removes).into();
         }
         json!({
             "name": self.name,
