@@ -49,8 +49,8 @@ pub use query::{
     Generation, InvalidFeedPosition, InvalidPageCursor, ListRow, Marks, Outage, PageCursor,
     PendingCounts, PendingEvent, PendingKind, PendingTurn, ProjectAlias, ProjectStats, RecapEntry,
     Reprocessing, RequestFailure, Retired, RulesUsage, SessionProgress, SessionQuery, SessionState,
-    SessionStatus, SessionView, Spending, ToolUseCount, Usage, details, file_edits, report, search,
-    timeline,
+    SessionStatus, SessionView, Spending, SqlRows, ToolUseCount, Usage, details, file_edits,
+    report, search, timeline,
 };
 pub use store::{Checkpoint, KINDS, Options, Store};
 pub use upstream::{Upstream, UpstreamRow, UpstreamTable};

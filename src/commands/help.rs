@@ -10,7 +10,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("Get started", &["demo", "install", "uninstall", "settings"]),
     ("Recall", &["viewer", "search", "timeline", "show", "why", "context", "projects"]),
     ("Correct", &["remember", "memory", "forget"]),
-    ("Inspect", &["status", "doctor", "log", "report", "worker"]),
+    ("Inspect", &["status", "doctor", "log", "sql", "report", "worker"]),
     ("Process", &["distill", "index", "replay", "diff"]),
     ("Maintain", &["compact", "redact", "verify", "import", "export"]),
     ("Backup and sync", &["ship", "restore", "remote"]),

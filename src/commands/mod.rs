@@ -41,6 +41,7 @@ mod settings;
 pub(crate) mod ship;
 mod show;
 mod signal;
+mod sql;
 mod status;
 pub(crate) mod statusline;
 mod table;
@@ -92,6 +93,7 @@ enum Command {
     Status(status::Status),
     Statusline(statusline::Statusline),
     Log(log::Log),
+    Sql(sql::Sql),
     Context(context::Context),
     Remember(remember::Remember),
     Forget(forget::Forget),
@@ -187,6 +189,7 @@ impl Command {
             | Self::Report(_)
             | Self::Search(_)
             | Self::Show(_)
+            | Self::Sql(_)
             | Self::Timeline(_)
             | Self::Why(_) => true,
             _ => false,
@@ -221,6 +224,7 @@ impl Command {
             Self::Report(report) => report.run(app),
             Self::Status(status) => status.run(app),
             Self::Log(log) => log.run(app),
+            Self::Sql(sql) => sql.run(app),
             Self::Context(context) => context.run(app),
             Self::Remember(remember) => remember.run(app),
             Self::Forget(forget) => forget.run(app),

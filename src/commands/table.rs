@@ -14,21 +14,21 @@ pub(super) const GAP: usize = 2;
 const COLUMN_MIN: usize = 8;
 
 /// A column of a table.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Column {
-    title: &'static str,
+    title: String,
     is_number: bool,
 }
 
 impl Column {
     /// Text, which may be cut.
-    pub(super) fn text(title: &'static str) -> Self {
-        Self { title, is_number: false }
+    pub(super) fn text(title: impl Into<String>) -> Self {
+        Self { title: title.into(), is_number: false }
     }
 
     /// Aligned to the right, and never cut.
-    pub(super) fn number(title: &'static str) -> Self {
-        Self { title, is_number: true }
+    pub(super) fn number(title: impl Into<String>) -> Self {
+        Self { title: title.into(), is_number: true }
     }
 }
 
@@ -57,7 +57,7 @@ impl Table {
     fn lines(&self, output: &Output) -> Vec<String> {
         let widest = |(at, column): (usize, &Column)| {
             let cells = self.rows.iter().filter_map(|row| row.get(at)).map(|cell| width(cell));
-            cells.chain([width(column.title)]).max().unwrap_or(0)
+            cells.chain([width(&column.title)]).max().unwrap_or(0)
         };
         let mut widths: Vec<usize> = self.columns.iter().enumerate().map(widest).collect();
         if let Some(columns) = output.columns() {
@@ -65,7 +65,7 @@ impl Table {
             let can_shrink: Vec<bool> = self.columns.iter().map(|c| !c.is_number).collect();
             shrink(&mut widths, &can_shrink, columns.saturating_sub(gaps));
         }
-        let titles: Vec<String> = self.columns.iter().map(|column| column.title.into()).collect();
+        let titles: Vec<String> = self.columns.iter().map(|column| column.title.clone()).collect();
         let head = output.dim(&self.line(&titles, &widths));
         [head].into_iter().chain(self.rows.iter().map(|row| self.line(row, &widths))).collect()
     }
