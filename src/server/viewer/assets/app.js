@@ -89,9 +89,16 @@ function showState() {
   showProblem();
 }
 
+const NOT_RUNNING = {
+  message: "the worker is not running",
+  meaning: "this page shows what was loaded before",
+  remedy: "start it with `claude-mem viewer`",
+};
+
 /** Shows why nothing is distilled, and the command that helps. Rendered once for each reason. */
 function showProblem() {
-  const problem = state.isOpen && !state.isLocked ? state.problem : null;
+  const seen = state.isOpen === false ? NOT_RUNNING : state.problem;
+  const problem = state.isLocked ? null : seen;
   const text = problem ? [problem.message, problem.meaning, problem.remedy].join("\n") : "";
   if (at("banner").dataset.text === text) return;
   at("banner").dataset.text = text;

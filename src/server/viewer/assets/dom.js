@@ -44,11 +44,12 @@ export function time(ms, text, title) {
   return h("time", { datetime: new Date(ms).toISOString(), title }, text);
 }
 
-/** Text with highlighted `names`, and with marks on the parts that match the words of a query. */
+/** Text with highlighted `names`, and with marks on the parts that match the words of a query. An excerpt may have one
+ * backtick of a pair, which is left out. */
 export function prose(text, query) {
   return text
     .split(/`([^`\n]+)`/)
-    .map((part, at) => (at % 2 ? h("code", null, marked(part, query)) : marked(part, query)));
+    .map((part, at) => (at % 2 ? h("code", null, marked(part, query)) : marked(part.replaceAll("`", ""), query)));
 }
 
 function marked(text, query) {

@@ -57,6 +57,8 @@ export async function edit(memory) {
     });
     toast(isRedacted ? "Saved, without text that looked secret" : "Saved");
   });
+  text.setSelectionRange(0, 0);
+  text.scrollTop = 0;
 }
 
 const field = (label, input) => h("label", { class: "field" }, h("span", null, label), input);
