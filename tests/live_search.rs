@@ -88,3 +88,20 @@ fn it_ends_with_its_terminal() {
     terminal.read_until("no memories yet");
     assert_eq!(terminal.hang_up(), 1);
 }
+
+#[test]
+fn without_a_browser_the_link_to_a_memory_is_shown_whole_and_copied() {
+    let sandbox = remembering();
+    sandbox.run(&["remember", "The walrus sleeps in the harbour"]).ok();
+    let mut terminal = start(&sandbox);
+    terminal.read_until("Enter show");
+    terminal.keys("\r");
+    terminal.read_until("Esc back");
+    terminal.keys("o");
+    terminal.read_until("within a minute:");
+    let link = terminal.read_until("copied the link");
+    assert!(link.contains("http://127.0.0.1:") && !link.contains('…'), "{link}");
+    terminal.keys("\u{3}");
+    terminal.finish();
+    sandbox.run(&["worker", "stop"]).ok();
+}

@@ -35,7 +35,6 @@ const CASES: &[Case] = &[
     output(&["man", "pages"], "pages/claude-mem.1"),
     output(&["plugin", "market"], "market/plugin/.mcp.json"),
     output(&["plugin", "market"], "market/plugin/bin/claude-mem"),
-    output(&["worker", "install-service"], ".config/systemd/user/claude-mem.service"),
     configuration(&["install"], ".claude/settings.json"),
     configuration(&["install"], ".claude.json"),
     configuration(&["install", "--client", "codex"], ".codex/config.toml"),

@@ -6,12 +6,18 @@
 use std::borrow::Cow;
 
 use crate::{
-    clients::claude_code,
-    incoming::IncomingKind,
+    clients::{
+        claude_code,
+        normalize::{self, ToolNames},
+    },
+    incoming::{Incoming, IncomingKind},
     payload::{Payload, text},
     project::ProjectId,
     recorder::{Access, Captured, Recorder, Source},
 };
+
+/// What editors report, and Claude Code's name of it.
+const TOOLS: ToolNames = &[("FileSave", "Edit")];
 
 /// A JSON object from a program, without the fields taken so far.
 #[derive(Debug, Clone)]
@@ -78,7 +84,12 @@ pub fn accept(recorder: &Recorder, event: ExternalEvent<'_>) -> Result<Captured,
     };
     let captured =
         recorder.limited("program", || match claude_code::parse(&mut payload, Some(event.kind)) {
-            Ok(incoming) => recorder.capture(source, incoming, payload),
+            Ok(mut incoming) => {
+                if let Incoming::ToolUse(used) = &mut incoming {
+                    normalize::rename(used, TOOLS);
+                }
+                recorder.capture(source, incoming, payload)
+            }
             Err(skip) => Ok(Captured::Skipped(skip)),
         });
     captured.map_err(|problem| problem.to_string())

@@ -29,10 +29,7 @@ use claude_mem_install::{
     manifest::{Edited, Manifest, OwnedFile, TextChange},
     mcp_only::{MCP_ONLY, McpOnly},
 };
-use claude_mem_server::worker::{
-    client,
-    service::{Manager, Service},
-};
+use claude_mem_server::worker::client;
 
 /// Remove claude-mem from your coding agents
 ///
@@ -75,17 +72,8 @@ impl Uninstall {
                  delete it with `claude-mem uninstall --purge`"
             ))?;
         }
-        mention_service(app)
+        Ok(())
     }
-}
-
-/// A service would start the worker again at the next login.
-fn mention_service(app: &mut App) -> Result<(), Failure> {
-    let service = Manager::here().and_then(|manager| Service::new(app, manager));
-    let Some(service) = service.ok().filter(|service| service.file.exists()) else { return Ok(()) };
-    let file = shown(app, &service.file);
-    app.output
-        .line(format_args!("kept {file}: remove it with `claude-mem worker uninstall-service`"))
 }
 
 fn print_done(app: &mut App, what: &str) -> Result<(), Failure> {

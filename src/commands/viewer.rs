@@ -21,7 +21,7 @@ use claude_mem_core::{
 };
 use claude_mem_projections::search::MemoryId;
 use claude_mem_server::{
-    instance::Presence,
+    instance::Instance,
     worker::client::{self, Started},
 };
 
@@ -124,7 +124,7 @@ fn path(page: &str) -> Result<String, Failure> {
 }
 
 /// Requests a link from the worker, authorized by the token in worker.json.
-fn link(worker: &Presence) -> Result<String, Failure> {
+fn link(worker: &Instance) -> Result<String, Failure> {
     let refused = |message: String| {
         Failure::new(format!("the worker did not return a link: {message}"))
             .remedy("restart it with `claude-mem worker restart`")

@@ -15,7 +15,10 @@ use claude_mem_core::{
     diagnostics::{Level, worker_log},
     failure::Failure,
     format::count,
-    settings::{Settings, table::WORKER_AUTOSTART},
+    settings::{
+        Settings,
+        table::{WORKER_AUTOSTART, WORKER_PORT},
+    },
     worker_process::is_worker_running,
 };
 use claude_mem_distill::{dollars, tokens};
@@ -24,7 +27,6 @@ use claude_mem_server::{
     worker::{
         self,
         client::{self, Started},
-        service::{Manager, Service},
     },
 };
 
@@ -66,14 +68,6 @@ enum Action {
         #[arg(long, short)]
         follow: bool,
     },
-    /// Start the worker at login (systemd, launchd)
-    InstallService {
-        /// Print the service file, and change nothing
-        #[arg(long)]
-        print: bool,
-    },
-    /// Undo `install-service`
-    UninstallService,
 }
 
 /// How severe a line is.
@@ -108,6 +102,12 @@ struct OutputFormat {
 impl Worker {
     /// Exits with code 1 if the worker could not be started or stopped, or is unhealthy.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        if let Action::Start(_) | Action::Restart(_) | Action::Run { background: false } =
+            self.action
+            && let Some(problem) = app.settings.problem_of(&WORKER_PORT)
+        {
+            return Err(Failure::usage(problem));
+        }
         match self.action {
             Action::Start(format) => start(app, &format),
             Action::Stop(format) => stop(app, &format),
@@ -118,8 +118,6 @@ impl Worker {
             Action::Status(format) => status(app, &format),
             Action::Run { background } => run(app, background),
             Action::Logs { lines, level, follow } => logs(app, lines, level.into(), follow),
-            Action::InstallService { print } => install_service(app, print),
-            Action::UninstallService => uninstall_service(app),
         }
     }
 }
@@ -149,7 +147,7 @@ fn start(app: &mut App, format: &OutputFormat) -> Result<(), Failure> {
             "replaced": match &started { Started::InsteadOf(_, version) => Some(version), _ => None },
             "pid": found.pid,
             "version": found.version,
-            "instance": found.instance,
+            "instance": found.run_id,
             "url": found.url(),
         }));
     }
@@ -334,37 +332,5 @@ fn logs(app: &mut App, count: usize, level: Level, is_followed: bool) -> Result<
             at += line.len() as u64;
             line.clear();
         }
-    }
-}
-
-fn install_service(app: &mut App, is_printed: bool) -> Result<(), Failure> {
-    let service = Service::new(app, Manager::here()?)?;
-    if is_printed {
-        return app.output.line(service.text.trim_end());
-    }
-    // A worker that hooks started holds the lock.
-    client::stop(&app.paths.data)?;
-    let left = service.install().map_err(|error| {
-        Failure::new(format!("{} cannot be written: {error}", service.file.display()))
-    })?;
-    app.output.say(format_args!("wrote {}", service.file.display()));
-    if left.is_empty() {
-        return app.output.line("the worker is running, and starts whenever you log in");
-    }
-    app.output.say("it is not enabled yet; run:");
-    for command in left {
-        app.output.line(command)?;
-    }
-    Ok(())
-}
-
-fn uninstall_service(app: &mut App) -> Result<(), Failure> {
-    let service = Service::new(app, Manager::here()?)?;
-    let was_there = service.uninstall().map_err(|error| {
-        Failure::new(format!("{} cannot be removed: {error}", service.file.display()))
-    })?;
-    match was_there {
-        true => app.output.line(format_args!("removed {}", service.file.display())),
-        false => app.output.line("no service is installed"),
     }
 }

@@ -16,32 +16,46 @@ pub struct Failure {
     what: String,
     meaning: Option<String>,
     remedy: Option<String>,
-    is_usage: bool,
-    is_cancelled: bool,
-    is_busy: bool,
+    kind: FailureKind,
+}
+
+/// Decides the exit code, and the status of an HTTP response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureKind {
+    /// The operation failed.
+    Operation,
+    /// Wrong usage.
+    Usage,
+    /// A name has several meanings here.
+    Ambiguous,
+    /// The user declined: not an error, but not done either.
+    Cancelled,
+    /// Another program changed a file at the same time.
+    Busy,
 }
 
 impl Failure {
     /// A failed operation: exit code 1.
     pub fn new(what: impl Into<String>) -> Self {
-        Self {
-            what: what.into(),
-            meaning: None,
-            remedy: None,
-            is_usage: false,
-            is_cancelled: false,
-            is_busy: false,
-        }
+        let kind = FailureKind::Operation;
+        Self { what: what.into(), meaning: None, remedy: None, kind }
     }
 
     /// Wrong usage: exit code 2.
     pub fn usage(what: impl Into<String>) -> Self {
-        Self { is_usage: true, ..Self::new(what) }
+        Self { kind: FailureKind::Usage, ..Self::new(what) }
     }
 
-    /// The user declined: not an error, but not done either, so exit code 1.
+    /// A name that several things have; `keys` tell them apart. Exit code 2.
+    pub fn ambiguous(what: impl Into<String>, keys: &[impl AsRef<str>]) -> Self {
+        let keys: Vec<&str> = keys.iter().map(AsRef::as_ref).collect();
+        Self { kind: FailureKind::Ambiguous, ..Self::new(what) }
+            .remedy(format!("name one of them: {}", keys.join(", ")))
+    }
+
+    /// The user declined: exit code 1.
     pub fn cancelled() -> Self {
-        Self { is_cancelled: true, ..Self::new("cancelled") }
+        Self { kind: FailureKind::Cancelled, ..Self::new("cancelled") }
     }
 
     /// The data directory cannot be created.
@@ -67,7 +81,10 @@ impl Failure {
 
     /// The exit code.
     pub fn exit_code(&self) -> u8 {
-        if self.is_usage { 2 } else { 1 }
+        match self.kind {
+            FailureKind::Usage | FailureKind::Ambiguous => 2,
+            FailureKind::Operation | FailureKind::Cancelled | FailureKind::Busy => 1,
+        }
     }
 
     /// All parts on one line, for the diagnostics.
@@ -82,16 +99,16 @@ impl Failure {
         const ATTEMPTS_MAX: usize = 20;
         for _ in 1..ATTEMPTS_MAX {
             match attempt() {
-                Err(failure) if failure.is_busy => {}
+                Err(failure) if failure.kind == FailureKind::Busy => {}
                 done => return done,
             }
         }
         attempt()
     }
 
-    /// Whether the command was used wrongly.
-    pub fn is_usage(&self) -> bool {
-        self.is_usage
+    /// Its kind.
+    pub fn kind(&self) -> FailureKind {
+        self.kind
     }
 
     /// What happened, what it means, and what to do.
@@ -110,7 +127,7 @@ impl Failure {
 
     /// The lines for stderr.
     pub fn render(&self, is_coloured: bool) -> String {
-        if self.is_cancelled {
+        if self.kind == FailureKind::Cancelled {
             return format!("{}\n", self.what);
         }
         let mut text = String::new();
@@ -156,7 +173,7 @@ impl From<Unusable> for Failure {
             false => "correct it by hand, then try again",
         };
         let failure = Self::new(error.to_string()).meaning("the file is unchanged").remedy(remedy);
-        Self { is_busy, ..failure }
+        Self { kind: if is_busy { FailureKind::Busy } else { failure.kind }, ..failure }
     }
 }
 

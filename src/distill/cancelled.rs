@@ -1,4 +1,4 @@
-//! Cancelled sessions: not distilled until something new happens in them.
+//! Cancels requests of sessions.
 
 use std::{
     collections::HashMap,
@@ -10,8 +10,8 @@ use crate::providers::Cancel;
 /// Maximum number of cancelled sessions; the oldest are dropped.
 const MARKS_MAX: usize = 1000;
 
-/// Cancelled sessions, and since when. Kept in memory only: pending events are in the log, and the
-/// next worker distills them.
+/// Cancelled sessions, and since when. In memory only: they stop a request that was planned before
+/// the cancellation was folded. Then the rows say that the session has failed.
 #[derive(Debug, Default)]
 pub struct CancelledSessions {
     marks: Mutex<HashMap<String, u64>>,

@@ -112,8 +112,8 @@ pub fn split(app: &App, store: &mut Store, name: &str) -> Result<String, Failure
         }
         several => {
             let keys: Vec<&str> = several.iter().map(|alias| alias.key.as_str()).collect();
-            return Err(Failure::usage(format!("`{name}` is the name of several projects"))
-                .remedy(format!("name one of them by its key: {}", keys.join(", "))));
+            let what = format!("`{name}` is the name of several projects");
+            return Err(Failure::ambiguous(what, &keys));
         }
     };
     append(

@@ -1,8 +1,8 @@
 //! Resolves the name of a project or session.
 //!
 //! A project is named by its key, by its label, or by a folder in it. Several projects can share a
-//! label. Reading then uses the most recently used one; a command that changes something fails and
-//! lists the keys.
+//! label: that is an error which lists the keys, for reading too. Otherwise a session in one folder
+//! `api` would be told about another one.
 
 use std::path::{Path, PathBuf};
 
@@ -20,8 +20,10 @@ pub fn current_project(app: &App) -> ProjectId {
 /// without a name.
 pub fn project(app: &App, store: &Store, name: Option<&str>) -> Result<ProjectId, Failure> {
     let Some(name) = name else { return Ok(current_project(app)) };
-    if let Some(project) = recorded_project(store, name)? {
-        return Ok(project);
+    if let Some(key) = only_recorded_project(store, name)?
+        && let Some(row) = store.project_named(&key)?
+    {
+        return Ok(from_row(row));
     }
     let folder = std::env::current_dir().unwrap_or_default().join(name);
     if folder.is_dir() {
@@ -58,10 +60,15 @@ pub fn only_project(store: &Store, name: &str) -> Result<String, Failure> {
     Err(unknown_project(name))
 }
 
-/// The most recently used project with this key or label. Accesses no folder, so an HTTP request
-/// may name it.
-pub fn recorded_project(store: &Store, name: &str) -> StoreResult<Option<ProjectId>> {
-    Ok(store.project_named(name)?.map(from_row))
+/// The only project with this key or label, or the innermost one around this absolute path.
+/// Identifies no folder, so an HTTP request may name it.
+pub fn recorded_project(store: &Store, name: &str) -> Result<Option<ProjectId>, Failure> {
+    let known = match only_recorded_project(store, name)? {
+        Some(key) => store.project_named(&key)?,
+        None if Path::new(name).is_absolute() => store.project_around(name)?,
+        None => None,
+    };
+    Ok(known.map(from_row))
 }
 
 /// The key of the only project with this key or label. Accesses no folder.
@@ -69,8 +76,7 @@ pub fn only_recorded_project(store: &Store, name: &str) -> Result<Option<String>
     match &store.project_keys_named(name)?[..] {
         [] => Ok(None),
         [key] => Ok(Some(key.clone())),
-        keys => Err(Failure::usage(format!("`{name}` is the name of several projects"))
-            .remedy(format!("name one of them by its key: {}", keys.join(", ")))),
+        keys => Err(Failure::ambiguous(format!("`{name}` is the name of several projects"), keys)),
     }
 }
 
@@ -125,8 +131,9 @@ pub fn session(store: &Store, name: &str) -> Result<String, Failure> {
             "find sessions with `claude-mem log`, and memories, such as `12` or `S3`, with \
              `claude-mem search`",
         )),
-        several => Err(Failure::usage(format!("several session IDs start with `{name}`"))
-            .remedy(format!("name one of them: {}", several.join(", ")))),
+        several => {
+            Err(Failure::ambiguous(format!("several session IDs start with `{name}`"), several))
+        }
     }
 }
 

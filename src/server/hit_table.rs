@@ -67,7 +67,7 @@ pub(crate) fn timeline_table(found: &TimelineWindow) -> String {
         place = (day, file);
         columns.write_line(&mut text, hit);
         if Some(hit.name) == found.anchor {
-            text.insert_str(text.len() - 1, " <- anchor");
+            text.insert_str(text.len() - 1, " ← anchor");
         }
     }
     text
@@ -214,7 +214,7 @@ mod tests {
         ];
         assert_eq!(shown(&timeline_table(&found)), lines);
         found.anchor = Some(found.moments[1].name);
-        let marked = "3 bugfix title 3 of it | 40 <- anchor";
+        let marked = "3 bugfix title 3 of it | 40 ← anchor";
         assert_eq!(shown(&timeline_table(&found))[4], marked);
     }
 }

@@ -14,11 +14,12 @@ const FILE: &str = "worker.json";
 
 /// Content of `worker.json`. Only the user can read it, because it contains the token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Presence {
+pub struct Instance {
     /// Process ID.
     pub pid: u32,
     /// ID of this run.
-    pub instance: String,
+    #[serde(rename = "instance")]
+    pub run_id: String,
     /// Version of the program.
     pub version: String,
     /// Listening address.
@@ -31,12 +32,12 @@ pub struct Presence {
     pub started_us: u64,
 }
 
-impl Presence {
+impl Instance {
     /// This process, with a new token.
     pub fn new(host: &str, port: u16, started_us: u64) -> io::Result<Self> {
         Ok(Self {
             pid: std::process::id(),
-            instance: Id::random(started_us).to_string(),
+            run_id: Id::random(started_us).to_string(),
             version: env!("CARGO_PKG_VERSION").into(),
             host: host.into(),
             port,
@@ -93,14 +94,14 @@ mod tests {
         let file = data.path().join(FILE);
         std::fs::write(&file, "an older one that all may read").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
-        assert_eq!(Presence::read(data.path()), None);
-        let presence = Presence::new("127.0.0.1", 37777, 1).unwrap();
-        presence.write(data.path()).unwrap();
-        assert_eq!(Presence::read(data.path()), Some(presence.clone()));
+        assert_eq!(Instance::read(data.path()), None);
+        let instance = Instance::new("127.0.0.1", 37777, 1).unwrap();
+        instance.write(data.path()).unwrap();
+        assert_eq!(Instance::read(data.path()), Some(instance.clone()));
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(presence.url(), "http://127.0.0.1:37777");
-        Presence::remove(data.path());
-        assert_eq!(Presence::read(data.path()), None);
+        assert_eq!(instance.url(), "http://127.0.0.1:37777");
+        Instance::remove(data.path());
+        assert_eq!(Instance::read(data.path()), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::{
 use serde_json::json;
 
 use super::{Reply, Site};
+use crate::serving::until;
 
 /// The maximum size of a body.
 const BODY_BYTES_MAX: usize = 8 << 20;
@@ -182,4 +183,31 @@ fn a_connection_with_the_token_is_not_closed_for_strangers() {
     site.get("/api/stats");
     assert_eq!(ask(), Some(200));
     drop(strangers);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn health_recovers_as_soon_as_there_are_descriptors_again() {
+    use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+
+    let site = Site::new();
+    let mut stream = BufReader::new(site.connect());
+    let mut health = || {
+        let (host, token) = (site.authority(), site.token());
+        let head = format!("host: {host}\r\nauthorization: Bearer {token}");
+        write!(stream.get_mut(), "GET /health HTTP/1.1\r\n{head}\r\n\r\n").unwrap();
+        Reply::read(&mut stream).json()["problems"].as_array().unwrap().len()
+    };
+    assert_eq!(health(), 0);
+    let pid = Pid::from_child(&site.serving.child);
+    let limit = |current| {
+        let limit = Rlimit { current, ..getrlimit(Resource::Nofile) };
+        prlimit(Some(pid), Resource::Nofile, limit).unwrap();
+    };
+    limit(Some(3));
+    site.sandbox.run(&["remember", "the walrus is in the cellar"]).ok();
+    // Neither the request nor the main loop can read the log.
+    until(|| health() == 2);
+    limit(getrlimit(Resource::Nofile).current);
+    assert_eq!(health(), 0);
 }

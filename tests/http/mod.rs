@@ -48,6 +48,13 @@ impl Site {
         Self { sandbox, serving }
     }
 
+    /// Kills the worker and starts another one.
+    fn restart(&mut self) {
+        self.serving.child.kill().unwrap();
+        self.serving.child.wait().unwrap();
+        self.serving = Serving::start(&self.sandbox, &[]);
+    }
+
     fn port(&self) -> u64 {
         self.serving.presence["port"].as_u64().unwrap()
     }

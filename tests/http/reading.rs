@@ -72,11 +72,10 @@ fn memories_are_found_by_words_files_numbers_and_around_one_another() {
     assert_eq!(begun["hits"], typed["hits"]);
     assert!(begun["hint"].as_str().unwrap().contains("words that begin with it"), "{begun}");
     assert_eq!(site.get("/api/search?query=tills+crat")["suggestion"], "tills cart");
-    let about = site.get("/api/search/by-file?filePath=till.rs");
+    let about = site.get("/api/search?filePath=till.rs");
     let is_of_till = |hit: &Value| hit["title"].as_str().unwrap().starts_with("Add a till");
     assert!(about["hits"].as_array().unwrap().iter().all(is_of_till), "{about}");
-    assert_eq!(site.get("/api/observations/by-file?path=till.rs&path=cart.rs")["count"], 2);
-    assert_eq!(site.ask("GET", "/api/observations/by-file", None).status, 400);
+    assert_eq!(names(&site.get("/api/observations?files=till.rs,cart.rs")["items"]), ["2", "1"]);
     let ids = |body: Value| {
         let found = site.post("/api/observations/batch", &body);
         found
@@ -247,6 +246,7 @@ fn a_parameter_that_a_route_does_not_know_is_refused_by_name() {
         ("/api/search?query=x&projct=shop", "`projct`", "did you mean `project`?"),
         ("/api/search?query=x&date_strt=2026-01-01", "`date_strt`", "did you mean `dateStart`?"),
         ("/api/timeline?anchor=1&kind=decision", "`kind`", "the parameters are `"),
+        ("/api/search?query=x&format=banana", "`banana`, expected `json` or `text`", ""),
         ("/api/stats?projects=shop", "`projects`", "this route has no parameters"),
         ("/sessions/1/status?verbose=1", "`verbose`", "this route has no parameters"),
     ] {
@@ -297,4 +297,38 @@ fn an_unknown_address_is_a_page_for_a_browser_and_json_for_a_program() {
         assert_eq!(ask("GET", path, "*/*"), (404, "application/json".to_owned()), "{path}");
     }
     assert_eq!(ask("POST", "/nowhere", "text/html").1, "application/json");
+}
+
+#[test]
+fn projects_of_one_name_are_never_taken_for_one_another() {
+    let site = Site::new();
+    let folders = ["a/api", "b/api"].map(|name| site.sandbox.home().join(name));
+    for folder in &folders {
+        let init = json!({"contentSessionId": folder, "cwd": folder, "prompt": "Add a login"});
+        site.post("/api/sessions/init", &init);
+        // What an editor reports, in its own words.
+        let saved = json!({"contentSessionId": folder, "cwd": folder, "tool_name": "FileSave",
+            "tool_input": {"path": folder.join("src/login.ts")}, "tool_response": "saved"});
+        site.post("/api/sessions/observations", &saved);
+        let stop = json!({"contentSessionId": folder, "last_assistant_message": "Login added."});
+        site.post("/api/sessions/summarize", &stop);
+    }
+    let context = |project: &str| {
+        let path = format!("/api/context/inject?project={project}");
+        site.ask("GET", &path, None)
+    };
+    let keys = folders.each_ref().map(|folder| folder.display().to_string());
+    for key in &keys {
+        until(|| context(key).body.contains("login.ts"));
+    }
+    let known = site.get("/api/observations")["items"].clone();
+    for (observation, key) in known.as_array().unwrap().iter().zip(keys.iter().rev()) {
+        assert_eq!(observation["files_modified"], json!([format!("{key}/src/login.ts")]));
+    }
+    let ambiguous = context("api");
+    assert_eq!(ambiguous.status, 409);
+    let expected = format!("name one of them: {}", keys.join(", "));
+    assert_eq!(ambiguous.json()["remedy"], expected);
+    let refused = site.sandbox.run(&["context", "--project", "api"]).fails(2);
+    assert!(refused.contains(&expected), "{refused}");
 }

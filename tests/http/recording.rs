@@ -123,16 +123,23 @@ fn sessions_can_be_addressed_by_number_and_unknown_ones_are_created() {
 
 #[test]
 fn a_session_can_be_cancelled_and_its_events_stay_in_the_log() {
-    let site = Site::new();
+    let mut site = Site::new();
     let used = json!({"contentSessionId": "s1", "tool_name": "Bash", "tool_use_id": "t1",
         "tool_input": {"command": "cargo test"}, "tool_response": "ok", "cwd": "/work/shop"});
     site.post("/api/sessions/observations", &used);
     until(|| site.ask("GET", "/sessions/1/status", None).status == 200);
     let deleted = site.ask("DELETE", "/sessions/1", None).ok();
     assert_eq!(deleted, json!({"status": "deleted", "isStopped": true}));
+    assert_eq!(site.ask("DELETE", "/sessions/99", None).status, 404);
+    // Also after a restart, in the list and in SQL; and the events are not distilled.
+    site.restart();
     let standing = site.get("/sessions/1/status");
     assert_eq!((&standing["status"], &standing["queueLength"]), (&json!("failed"), &json!(1)));
-    assert_eq!(site.ask("DELETE", "/sessions/99", None).status, 404);
+    assert_eq!(site.get("/api/sessions")["items"][0]["status"], "failed");
+    let query = ["sql", "select status from sdk_sessions", "--json"];
+    assert_eq!(site.sandbox.run(&query).ok(), "{\"status\":\"failed\"}\n");
+    site.sandbox.run(&["distill"]).ok();
+    assert_eq!(site.get("/sessions/1/status")["queueLength"], 1);
     let stop = json!({"contentSessionId": "s1", "cwd": "/work/shop"});
     site.post("/api/sessions/summarize", &stop);
     until(|| site.get("/sessions/1/status")["queueLength"] == 0);

@@ -75,7 +75,7 @@ pub(super) fn event_lines(sandbox: &Sandbox) -> Vec<String> {
 }
 
 const EVENTS: [&str; 5] = [
-    "SessionStarted startup",
+    "SessionStarted import",
     "PromptSubmitted make the total right",
     "ToolUsed Bash run the tests Exit code 3\none failed",
     "ToolUsed Edit total.py \"a - b\">\"a + b\"",

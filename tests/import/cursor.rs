@@ -47,7 +47,7 @@ fn prompts_and_answers_of_cursor_are_imported_once_with_the_time_of_the_file() {
     assert_eq!(found["left_out"], json!({"sessions without a folder": 1}));
     assert_eq!(found["tool_uses_left_out"], json!({"without a result": 2}));
     let expected = [
-        "SessionStarted startup",
+        "SessionStarted import",
         "PromptSubmitted make the total right",
         "SummaryRequested The total is right now. | I look.",
         "PromptSubmitted thanks",

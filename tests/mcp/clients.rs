@@ -32,7 +32,7 @@ fn next_call(request: &Request) -> Answer {
     if last.starts_with("Remembered as 1") {
         return call("search", json!({"query": "walrus"}));
     }
-    if last.contains("<- anchor") {
+    if last.contains("← anchor") {
         return call("get_observations", json!({"ids": [1]}));
     }
     if last.contains("ID | time | type | title") {
@@ -151,7 +151,7 @@ fn the_official_client_of_another_language_agrees() {
     };
     assert_eq!(text("remember"), "Remembered as 1 in client.");
     assert!(text("search").starts_with("client: 1 match\n"), "{report:#}");
-    assert!(text("timeline").contains("<- anchor"), "{report:#}");
+    assert!(text("timeline").contains("← anchor"), "{report:#}");
     assert!(text("get_observations").contains("# 1 decision"), "{report:#}");
     assert!(text("context").contains("the walrus prefers tabs"), "{report:#}");
     assert!(text("wrong").contains("did you mean `query`?"), "{report:#}");

@@ -47,12 +47,12 @@ fn memory_is_found_in_three_steps() {
 
     let around =
         server.call_ok("timeline", &json!({"anchor": id, "depth_before": 1, "depth_after": 9}));
-    assert!(around.contains("<- anchor") && around.contains("P2 | "), "{around}");
+    assert!(around.contains("← anchor") && around.contains("P2 | "), "{around}");
     let lately = server.call_ok("timeline", &json!({}));
     assert!(lately.contains("P1 | ") && lately.contains("P2 | "), "{lately}");
     let best =
         server.call_ok("timeline", &json!({"query": "otter", "depth_before": 0, "depth_after": 0}));
-    assert!(best.contains("otter") && best.contains("<- anchor"), "{best}");
+    assert!(best.contains("otter") && best.contains("← anchor"), "{best}");
 
     let full = server.call_ok("get_observations", &json!({"ids": [1, "P2", "S99"]}));
     assert!(full.starts_with("# 1 ") && full.contains("src/walrus.rs"), "{full}");

@@ -2,13 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The session ended.
+/// The session ended, or was cancelled.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SessionEnded {
-    /// `clear`, `resume`, `logout`, `prompt_input_exit`, `other`.
+    /// `clear`, `resume`, `logout`, `prompt_input_exit`, `other`, or [`CANCELLED`](Self::CANCELLED).
     pub reason: String,
     /// Unknown fields of the hook's JSON, as a JSON object; empty if there are none.
     pub extra: String,
+}
+
+impl SessionEnded {
+    /// The reason of a session that was cancelled over the API: it has failed, and its events are
+    /// not distilled until it continues. No client gives this reason.
+    pub const CANCELLED: &str = "claude-mem:cancelled";
 }
 
 define_event! {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A session of the assistant began or was resumed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SessionStarted {
-    /// `startup`, `resume`, `clear`, `compact`, `fork`.
+    /// `startup`, `resume`, `clear`, `compact`, `fork`; `import` if a transcript was imported.
     pub source: String,
     /// The client's working directory.
     pub cwd: String,

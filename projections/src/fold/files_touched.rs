@@ -1,7 +1,7 @@
 //! Finds the files that a tool use read or wrote, from its input alone.
 
-use serde::Deserialize;
-use std::borrow::Cow;
+use serde_json::value::RawValue;
+use std::{borrow::Cow, collections::BTreeMap};
 
 /// Files named by the input of one tool use, as given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,22 +29,14 @@ const PATCHERS: &[&str] = &["apply_patch", "applypatch"];
 const PATCH_MARKS: &[&str] =
     &["*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ", "+++ b/"];
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Input<'a> {
-    #[serde(borrow)]
-    file_path: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    notebook_path: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    path: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    command: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    patch: Option<Cow<'a, str>>,
-    #[serde(borrow, rename = "input")]
-    text: Option<Cow<'a, str>>,
-}
+/// Fields of an input that name a file, for tools that we know and for those that we do not.
+const FILE_FIELDS: [&str; 7] =
+    ["file_path", "notebook_path", "path", "file", "filename", "fileName", "uri"];
+/// A longer text is the content of a file, not its name.
+const NAME_BYTES_MAX: usize = 4096;
+
+/// The fields of an input, as JSON that is not parsed yet.
+type Input<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
 /// The files that the JSON input of `tool` names; none if the input is unexpected.
 pub(crate) fn named(tool: &str, input: &str) -> FilesTouched {
@@ -53,27 +45,38 @@ pub(crate) fn named(tool: &str, input: &str) -> FilesTouched {
         return FilesTouched { read: Vec::new(), written: patched(input) };
     }
     // Fast path: most tools name no file, and their inputs may be long.
-    if !input.contains("path\"") {
+    if !["path\"", "file\"", "name\"", "Name\"", "uri\""].iter().any(|end| input.contains(end)) {
         return FilesTouched::default();
     }
     let Ok(input) = serde_json::from_str::<Input<'_>>(input) else {
         return FilesTouched::default();
     };
-    let is_view = input.command.as_deref() == Some("view");
-    let paths = [input.file_path, input.notebook_path, input.path];
-    let paths = paths.into_iter().flatten().map(Cow::into_owned).filter(|path| !path.is_empty());
+    let is_view = text(&input, "command").as_deref() == Some("view");
+    let paths = FILE_FIELDS.iter().filter_map(|name| file(text(&input, name)?)).collect();
     match WRITERS.contains(&tool.as_str()) && !is_view {
-        true => FilesTouched { read: Vec::new(), written: paths.collect() },
-        false => FilesTouched { read: paths.collect(), written: Vec::new() },
+        true => FilesTouched { read: Vec::new(), written: paths },
+        false => FilesTouched { read: paths, written: Vec::new() },
     }
+}
+
+/// A field that is a string.
+fn text(input: &Input<'_>, name: &str) -> Option<String> {
+    serde_json::from_str(input.get(name)?.get()).ok()
+}
+
+/// The name of a file; `None` for other URIs and for other texts.
+fn file(name: String) -> Option<String> {
+    let path = name.strip_prefix("file://").unwrap_or(name.as_str());
+    let is_name = !path.is_empty() && path.len() <= NAME_BYTES_MAX;
+    (is_name && !path.contains("://") && !path.contains('\n')).then(|| path.to_owned())
 }
 
 fn patched(input: &str) -> Vec<String> {
     let parsed = serde_json::from_str::<Input<'_>>(input).unwrap_or_default();
-    let patch = parsed.patch.or(parsed.text).or(parsed.command).unwrap_or_default();
+    let patch = ["patch", "input", "command"].iter().find_map(|name| text(&parsed, name));
     let file =
         |line: &str| PATCH_MARKS.iter().find_map(|mark| line.strip_prefix(mark)).map(str::to_owned);
-    patch.lines().filter_map(|line| file(line.trim_end())).collect()
+    patch.unwrap_or_default().lines().filter_map(|line| file(line.trim_end())).collect()
 }
 
 /// The stored form of a path: relative to the project if inside it, without `.` and `..`. Windows
@@ -148,6 +151,9 @@ mod tests {
             ("str_replace_editor", r#"{"command":"view","path":"b"}"#, "b", ""),
             ("apply_patch", r#"{"input":"*** Update File: c\n@@\n-a\n+*** Add File: x"}"#, "", "c"),
             ("Edit", r#"{"file_path":7}"#, "", ""),
+            ("Open", r#"{"uri":"file:///p/a.rs","file":"/p/b.rs"}"#, "/p/b.rs,/p/a.rs", ""),
+            ("Open", r#"{"filename":"c","file":{"id":1}}"#, "c", ""),
+            ("Fetch", r#"{"uri":"https://x/a.rs","file":"two\nlines"}"#, "", ""),
             ("Edit", "not json with path\"", "", ""),
         ];
         for (tool, input, read, written) in table {

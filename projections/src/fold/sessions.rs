@@ -17,14 +17,20 @@ pub const SILENCE_US: u64 = 24 * 3600 * 1_000_000;
 
 /// The status of a session at `:now`, as SQL over a row of `sessions`. The absence of events is not
 /// an event, so the status is computed when reading: a stored status would depend on the time of
-/// folding.
+/// folding. An import contains no end, and does not make a session active.
 pub(crate) const STATUS: &str = "case
+    when end_reason = 'claude-mem:cancelled' then 'failed'
     when ended_at_us is not null and exists (select 1 from tool_uses where session = sessions.id
         and answered_by is null and is_parked) then 'failed'
     when ended_at_us is not null then 'completed'
-    when at_us + 86400000000 <= :now then iif(is_turn_open, 'interrupted', 'completed')
+    when at_us + 86400000000 <= :now or source = 'import'
+        then iif(is_turn_open, 'interrupted', 'completed')
     when prompt_number = 0 and tool_uses = 0 and stops = 0 then 'initialized'
     else 'active' end";
+
+/// SQL: whether the session of a row with pending events was not cancelled.
+pub(crate) const NOT_CANCELLED: &str =
+    "session not in (select id from sessions where end_reason = 'claude-mem:cancelled')";
 
 /// Sessions.
 pub(crate) struct Sessions;

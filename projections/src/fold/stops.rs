@@ -8,7 +8,7 @@ use crate::{
     },
     store::sql_values::some,
 };
-use claude_mem_events::{Event, Recorded, StopScope, SummaryRequested};
+use claude_mem_events::{Event, Recorded, SessionEnded, StopScope, SummaryRequested};
 use rusqlite::params;
 
 /// Stops of the main conversation, of subagents, and before a compaction by the client.
@@ -26,7 +26,9 @@ impl Projection for Stops {
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
         match &event.event {
             Event::SummaryRequested(stop) => insert(rows, event, stop),
-            Event::SessionEnded(_) if is_unanswered(rows, event)? => {
+            Event::SessionEnded(ended)
+                if ended.reason != SessionEnded::CANCELLED && is_unanswered(rows, event)? =>
+            {
                 insert(rows, event, &SummaryRequested::default())
             }
             _ => Ok(()),

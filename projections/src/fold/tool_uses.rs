@@ -21,7 +21,7 @@ impl Projection for ToolUses {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use crate::{
     error::Result,
+    fold::sessions::NOT_CANCELLED,
     hosts::FIRST_FOREIGN_SEQ,
     store::{
         Store,
@@ -138,7 +139,8 @@ fn shares_reply() -> String {
 }
 
 impl Store {
-    /// Pending events that are not parked, by session and turn; at most `turns_max` turns.
+    /// Pending events that are not parked, by session and turn; at most `turns_max` turns. Like all
+    /// events to distill, not of a cancelled session: nothing of it is sent until it continues.
     pub fn pending_turns(&self, range: &EventFilter, turns_max: usize) -> Result<Vec<PendingTurn>> {
         self.waiting(OPEN, &in_range("waiting"), range, turns_max, &[])
     }
@@ -180,7 +182,7 @@ impl Store {
             format!(
                 "select seq, event, at_us, session, project, turn, bytes, attempts, agent_id,
                  {what} as what
-                 from {table} as waiting where {condition} and {within}"
+                 from {table} as waiting where {condition} and {NOT_CANCELLED} and {within}"
             )
         };
         let sql = format!(

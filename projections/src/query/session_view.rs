@@ -183,7 +183,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SessionView> {
         project: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
         cwd: row.get(5)?,
         status: row.get(6)?,
-        title: title.and_then(|title| title.lines().next().map(str::to_owned)),
+        title: title.and_then(|title| headline(&title).map(str::to_owned)),
         started_at_us: number(row, 8)?,
         at_us: number(row, 9)?,
         ended_at_us: number_if_any(row, 10)?,
@@ -200,10 +200,27 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SessionView> {
     })
 }
 
+/// The first line of a title or prompt. If it only announces what follows, as in "Implement the
+/// following plan:", the heading below it.
+fn headline(text: &str) -> Option<&str> {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next()?;
+    let heading =
+        lines.next().and_then(|line| Some(line.strip_prefix('#')?.trim_start_matches('#')));
+    match heading {
+        Some(heading) if first.ends_with(':') => Some(heading.trim()),
+        _ => Some(first),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_log::{BEGIN_US, TestLog, titled};
+    use crate::{
+        EventFilter,
+        test_log::{BEGIN_US, TestLog, titled},
+    };
+    use claude_mem_events::{SessionEnded, SessionStarted};
 
     fn store() -> Store {
         let mut scene = TestLog::new();
@@ -253,6 +270,60 @@ mod tests {
         assert_eq!(latest(None, 1), ["s"]);
         assert_eq!(latest(Some("other"), 0), ["t"]);
         assert_eq!(views(SessionQuery::Id("unknown")), []);
+    }
+
+    #[test]
+    fn a_plan_is_named_by_its_heading() {
+        let plan = "Implement the following plan:\n\n## Count per IP\n\nFirst …";
+        assert_eq!(headline(plan), Some("Count per IP"));
+        assert_eq!(headline("\nWhy:\nno reason\n# A"), Some("Why:"));
+        assert_eq!(headline(""), None);
+    }
+
+    /// The status of `s` in rows and in the view for SQL, and what is pending of all sessions.
+    fn status(scene: &TestLog) -> (String, usize) {
+        let store = scene.fold();
+        let now_us = scene.at_us + 60_000_000;
+        let view = store.session_views(SessionQuery::Id("s"), now_us).unwrap().remove(0);
+        let sql = "select status from sdk_sessions where content_session_id = 's'";
+        // The view asks the clock, and the test is of an earlier year.
+        let shown = store.dump(sql).unwrap().replace("interrupted", "active");
+        assert_eq!(shown.trim_end(), view.status);
+        let turns = store.pending_turns(&EventFilter::default(), 9).unwrap();
+        let pending = turns.iter().map(|turn| turn.pending.len()).sum::<usize>();
+        let counts = store.counts().unwrap().outstanding;
+        assert_eq!(counts, store.pending_counts().unwrap().outstanding);
+        assert_eq!(counts, store.status_line_counts("k").unwrap().pending);
+        assert_eq!(counts, pending as u64);
+        (view.status, pending)
+    }
+
+    #[test]
+    fn nothing_of_a_cancelled_session_is_pending_until_it_continues() {
+        let mut scene = TestLog::new();
+        scene.prompt("go");
+        scene.tool("Bash", "{}");
+        assert_eq!(status(&scene), ("active".into(), 1));
+        scene.add(SessionEnded { reason: SessionEnded::CANCELLED.into(), ..Default::default() });
+        assert_eq!(status(&scene), ("failed".into(), 0));
+        scene.prompt("go on");
+        assert_eq!(status(&scene), ("active".into(), 1));
+    }
+
+    #[test]
+    fn an_imported_session_is_not_active() {
+        let mut scene = TestLog::new();
+        scene.add(SessionStarted { source: "import".into(), ..Default::default() });
+        scene.prompt("go");
+        let store = scene.fold();
+        let view = store.session_views(SessionQuery::Id("s"), scene.at_us).unwrap().remove(0);
+        assert_eq!(view.status, "interrupted");
+        assert_eq!(store.active_sessions(scene.at_us).unwrap(), 0);
+        scene.stop();
+        let view = scene.fold().session_views(SessionQuery::Id("s"), scene.at_us).unwrap();
+        assert_eq!(view[0].status, "completed");
+        scene.add(SessionStarted { source: "resume".into(), ..Default::default() });
+        assert_eq!(scene.fold().active_sessions(scene.at_us).unwrap(), 1);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::{
     error::Result,
-    fold::sessions::STATUS,
+    fold::sessions::{NOT_CANCELLED, STATUS},
     hosts::FIRST_FOREIGN_SEQ,
     store::{
         Store,
@@ -76,12 +76,13 @@ impl Store {
         let oldest = |rows: &str| {
             format!(
                 "select min(at_us) as at_us from {rows}
-                 where answered_by is null and not is_parked and seq < {FIRST_FOREIGN_SEQ}"
+                 where answered_by is null and not is_parked and seq < {FIRST_FOREIGN_SEQ}
+                     and {NOT_CANCELLED}"
             )
         };
         let sql = format!(
             "select pending, (select min(at_us) from ({} union all {} and scope = 'turn')), parked,
-                 (select count(*) from gaps) from pending_totals",
+                 (select count(*) from gaps) from due_totals",
             oldest("tool_uses indexed by tool_uses_pending"),
             oldest("stops indexed by stops_pending"),
         );

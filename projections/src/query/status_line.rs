@@ -19,7 +19,7 @@ impl Store {
         let sql = "select (select count(*) from observations where is_visible and project in
                        (select id from projects where owner in
                            (select owner from projects where key = ?1))),
-                   pending, parked from pending_totals";
+                   pending, parked from due_totals";
         let mut statement = self.connection.prepare_cached(sql)?;
         Ok(statement.query_row([project], |row| {
             Ok(StatusLineCounts {

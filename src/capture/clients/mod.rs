@@ -14,7 +14,7 @@ mod example;
 mod gemini;
 mod json_values;
 mod kimi;
-mod normalize;
+pub(crate) mod normalize;
 mod opencode;
 pub mod past;
 mod qwen;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::incoming::ToolUse;
 
 /// A client's name of a tool, and Claude Code's.
-pub(super) type ToolNames = &'static [(&'static str, &'static str)];
+pub(crate) type ToolNames = &'static [(&'static str, &'static str)];
 
 /// Names of input fields that clients use, and Claude Code's.
 const FIELDS: &[(&str, &str)] = &[
@@ -25,7 +25,7 @@ const FIELDS: &[(&str, &str)] = &[
 
 /// Converts a tool and its input to the names that Claude Code uses. Tools that are not in the
 /// table keep theirs.
-pub(super) fn rename(used: &mut ToolUse<'_>, names: ToolNames) {
+pub(crate) fn rename(used: &mut ToolUse<'_>, names: ToolNames) {
     if let Some((_, ours)) = names.iter().find(|(theirs, _)| *theirs == used.tool) {
         used.tool = Cow::Borrowed(ours);
     }

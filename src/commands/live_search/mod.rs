@@ -205,7 +205,7 @@ impl<'a> LiveSearch<'a> {
         match (key.code, self.opened.is_some()) {
             (KeyCode::Char('c'), _) if is_control => return Action::Leave,
             (KeyCode::Char('y'), is_open) if is_control || is_open => return self.copy(),
-            (KeyCode::Char('o'), is_open) if is_control || is_open => self.open_viewer(),
+            (KeyCode::Char('o'), is_open) if is_control || is_open => return self.open_viewer(),
             (KeyCode::Char('n'), _) if is_control => self.go(1),
             (KeyCode::Char('p'), _) if is_control => self.go(-1),
             (KeyCode::Char('u'), false) if is_control => self.query.clear(),
@@ -271,19 +271,29 @@ impl<'a> LiveSearch<'a> {
 
     /// Opens the selected memory in the viewer, in a separate process: it prints, and may have to
     /// start the worker.
-    fn open_viewer(&mut self) {
+    fn open_viewer(&mut self) -> Action {
         let page = self.hit().map(|hit| hit.name.to_string());
         let ran = env::current_exe().and_then(|program| {
             Command::new(program).arg("viewer").args(page).stdin(Stdio::null()).output()
         });
-        self.message = Some(match ran {
-            Ok(ran) => {
-                let printed = [ran.stdout, ran.stderr].concat();
-                let printed = String::from_utf8_lossy(&printed).into_owned();
-                clean(printed.lines().next().unwrap_or("opened the viewer")).into_owned()
+        let ran = match ran {
+            Ok(ran) => ran,
+            Err(error) => {
+                self.message = Some(format!("the viewer cannot be opened: {error}"));
+                return Action::Stay;
             }
-            Err(error) => format!("the viewer cannot be opened: {error}"),
-        });
+        };
+        let [link, said] = [ran.stdout, ran.stderr]
+            .map(|bytes| clean(String::from_utf8_lossy(&bytes).trim()).into_owned());
+        if link.is_empty() {
+            self.message = said.lines().next().map(ToOwned::to_owned);
+            return Action::Stay;
+        }
+        // There is no browser here, as over SSH. A link that is cut is of no use.
+        self.opened = Some(vec![said, String::new(), link.clone()]);
+        self.opened_top = 0;
+        self.message = Some("copied the link".into());
+        Action::Copy(link)
     }
 
     /// Everything on the screen.
@@ -295,7 +305,7 @@ impl<'a> LiveSearch<'a> {
         let last = output.printable(&output.dim(&last));
         if let Some(opened) = &self.opened {
             let text = opened.iter().map(|line| wrap(line, columns)).collect::<Vec<_>>().join("\n");
-            let lines: Vec<String> = text.lines().map(ToOwned::to_owned).collect();
+            let lines: Vec<String> = text.lines().flat_map(|line| broken(line, columns)).collect();
             self.opened_top = self.opened_top.min(lines.len().saturating_sub(1));
             let body = lines.into_iter().skip(self.opened_top).take(rows.saturating_sub(1));
             return Frame { lines: body.collect(), last, cursor: None };
@@ -371,6 +381,15 @@ fn key_line(keys: &[&str], columns: usize) -> String {
     let lines = (0..=first.len()).rev().map(|number| [&first[..number], &[last]].concat());
     let mut fitting = lines.map(|keys| keys.join(" · ")).skip_while(|line| width(line) > columns);
     fitting.next().unwrap_or_default()
+}
+
+/// A line in pieces of at most this many columns, if it is a word that is longer, such as a link.
+fn broken(line: &str, columns: usize) -> Vec<String> {
+    if width(line) <= columns || line.contains([' ', '\x1b']) {
+        return vec![line.to_owned()];
+    }
+    let letters: Vec<char> = line.chars().collect();
+    letters.chunks(columns.max(1)).map(|piece| piece.iter().collect()).collect()
 }
 
 #[cfg(test)]

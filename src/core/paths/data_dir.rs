@@ -29,6 +29,7 @@ pub const OURS: &[&str] = &[
     "modes",
     "worker.lock",
     "worker.json",
+    "worker.port",
     "worker.sock",
     "worker.wake",
     "worker.attempts",

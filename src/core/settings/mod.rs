@@ -115,16 +115,20 @@ impl Settings {
         });
         let values = table::ALL.iter().filter_map(|setting| {
             let (name, closed) = (setting.name(), setting.closed_text()?);
-            let what = match (self.refusal(*setting), self.misspelling(*setting)) {
-                (Some(Refused { given, accepted }), _) => {
-                    format!("{name} is `{given}`, not {accepted}")
-                }
+            let what = match (self.problem_of(*setting), self.misspelling(*setting)) {
+                (Some(problem), _) => problem,
                 (None, Some(key)) => format!("settings.json has `{key}`, which looks like {name}"),
                 (None, None) => return None,
             };
             Some(format!("{what}; {}", effect(*setting, &closed)))
         });
         file.chain(values).collect()
+    }
+
+    /// What is wrong with the written value of this setting.
+    pub fn problem_of(&self, setting: &dyn AnySetting) -> Option<String> {
+        let Refused { given, accepted } = self.refusal(setting)?;
+        Some(format!("{} is `{given}`, not {accepted}", setting.name()))
     }
 
     /// Whether the written value of this setting is invalid, or the file could not be read.

@@ -33,7 +33,7 @@ impl Recorded {
     pub(super) fn start_event(&self) -> Event {
         let path = self.files.first().map(|file| file.to_string_lossy().into_owned());
         let started = SessionStarted {
-            source: "startup".into(),
+            source: "import".into(),
             cwd: self.cwd.clone(),
             transcript_path: path.unwrap_or_default(),
             ..SessionStarted::default()

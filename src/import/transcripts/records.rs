@@ -209,7 +209,7 @@ impl PastSession for Records<'_> {
         let files = matches!(self.source, Source::Files).then(|| self.parts.first()).flatten();
         let path = files.map(|part| part.place.to_string_lossy().into_owned());
         let started = SessionStarted {
-            source: "startup".into(),
+            source: "import".into(),
             cwd: self.begin.cwd.clone(),
             transcript_path: path.unwrap_or_default(),
             extra: if is_undated { DATED_BY_FILE.into() } else { String::new() },

@@ -15,7 +15,7 @@ use axum::{
 };
 
 use super::{connections::Connection, error::ApiError, state::AppState};
-use crate::instance::Presence;
+use crate::instance::Instance;
 use claude_mem_core::os;
 
 /// Alternative header for the token, for clients that cannot set `Authorization`.
@@ -93,7 +93,7 @@ fn authorize(state: &AppState, request: &Request) -> Result<Caller, ApiError> {
     check_head(request)?;
     let headers = request.headers();
     let host = host(headers, request.uri())?;
-    if !is_ours(&host, &state.shared.presence) {
+    if !is_ours(&host, &state.shared.instance) {
         return Err(ApiError::forbidden("the Host header does not name this machine"));
     }
     check_origin(headers, &host)?;
@@ -110,7 +110,7 @@ fn authorize(state: &AppState, request: &Request) -> Result<Caller, ApiError> {
         Some(_) => return Err(ApiError::forbidden("requests from other pages are not allowed")),
     }
     let is_authorized = shown(headers).any(|shown| {
-        is_same(shown, state.shared.presence.token.as_bytes()) || state.viewers.knows(shown)
+        is_same(shown, state.shared.instance.token.as_bytes()) || state.viewers.knows(shown)
     });
     Ok(Caller { is_authorized })
 }
@@ -148,9 +148,9 @@ fn host(headers: &HeaderMap, uri: &Uri) -> Result<Authority, ApiError> {
 /// Guards against DNS rebinding: a name could be made to point here, so only addresses and
 /// `localhost` are accepted. If the worker listens on the network, any address of this machine and
 /// its host name are accepted, too.
-fn is_ours(host: &Authority, presence: &Presence) -> bool {
+fn is_ours(host: &Authority, instance: &Instance) -> bool {
     let name = host.host();
-    let listens_here: Option<IpAddr> = presence.host.parse().ok();
+    let listens_here: Option<IpAddr> = instance.host.parse().ok();
     let is_alone = listens_here.is_none_or(|address| address.is_loopback());
     match name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
         Ok(address) => address.is_loopback() || !is_alone,
@@ -188,12 +188,12 @@ pub(super) fn is_same(shown: &[u8], secret: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn presence(host: &str) -> Presence {
-        Presence::new(host, 37777, 1).unwrap()
+    fn instance(host: &str) -> Instance {
+        Instance::new(host, 37777, 1).unwrap()
     }
 
     fn is_host_ours(name: &str, listens_on: &str) -> bool {
-        is_ours(&name.parse().unwrap(), &presence(listens_on))
+        is_ours(&name.parse().unwrap(), &instance(listens_on))
     }
 
     #[test]

@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{ApiError, ApiResult, Problem, QueryParams},
+    error::{ApiError, ApiResult, QueryParams},
     feed::list,
     state::AppState,
 };
@@ -32,7 +32,7 @@ const BUDGET_MAX: usize = 100_000;
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct ContextParams {
-    /// Project name or key.
+    /// Folder, key or name of the project.
     project: Option<String>,
     /// Project names, separated by commas; the last one is used.
     projects: Option<String>,
@@ -65,9 +65,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 
 /// Returns the context of a new session as text. It is empty for a project without memories.
 #[utoipa::path(get, path = "/api/context/inject", tag = "reading", params(ContextParams),
-    security(("token" = [])),
-    responses((status = 200, body = String, content_type = "text/plain"),
-        (status = "4XX", body = Problem)))]
+    responses((status = 200, body = String, content_type = "text/plain")))]
 async fn inject(
     State(state): State<Arc<AppState>>,
     QueryParams(params): QueryParams<ContextParams>,
@@ -79,8 +77,7 @@ async fn inject(
 
 /// Returns the context of a new session, and its size in tokens.
 #[utoipa::path(get, path = "/api/context/preview", tag = "reading", params(ContextParams),
-    security(("token" = [])),
-    responses((status = 200, body = Preview), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = Preview)))]
 async fn preview(
     State(state): State<Arc<AppState>>,
     QueryParams(params): QueryParams<ContextParams>,

@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{ApiResult, Problem, QueryParams},
+    error::{ApiResult, QueryParams},
     feed::given,
     state::AppState,
     time_params::time,
@@ -93,8 +93,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 
 /// Tokens and money spent on distilling.
 #[utoipa::path(get, path = "/api/costs", tag = "reading", params(CostsParams),
-    security(("token" = [])),
-    responses((status = 200, body = Costs), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = Costs)))]
 async fn costs(
     State(state): State<Arc<AppState>>,
     QueryParams(params): QueryParams<CostsParams>,

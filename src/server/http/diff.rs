@@ -9,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{ApiResult, PathParam, Problem, QueryParams},
+    error::{ApiResult, PathParam, QueryParams},
     generations::is_there,
     state::AppState,
     time_params::rfc3339,
@@ -62,9 +62,8 @@ struct DiffObservation {
 }
 
 /// Returns what a generation changed, or would change.
-#[utoipa::path(get, path = "/api/replays/{generation}/diff", tag = "replays", params(DiffParams,
-        ("generation" = u32, Path)), security(("token" = [])),
-    responses((status = 200, body = Diff), (status = "4XX", body = Problem)))]
+#[utoipa::path(get, path = "/api/replays/{generation}/diff", tag = "replays",
+    params(DiffParams, ("generation" = u32, Path)), responses((status = 200, body = Diff)))]
 async fn diff(
     State(state): State<Arc<AppState>>,
     PathParam(generation): PathParam<u32>,

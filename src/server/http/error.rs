@@ -10,7 +10,7 @@ use axum::{
 use serde::{Serialize, de::DeserializeOwned};
 use utoipa::ToSchema;
 
-use claude_mem_core::failure::Failure;
+use claude_mem_core::failure::{Failure, FailureKind};
 use claude_mem_events::Id;
 use claude_mem_projections::search::MemoryId;
 
@@ -57,12 +57,11 @@ impl ApiError {
 
     /// The token is missing or wrong.
     pub(super) fn unauthorized() -> Self {
-        let refusal = Self::new(
-            StatusCode::UNAUTHORIZED,
-            "Unauthorized",
-            "this needs the token in worker.json",
-        );
-        refusal.remedy("open the viewer with `claude-mem viewer`")
+        let message = "this needs the token in worker.json";
+        Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", message).remedy(
+            "a program sends `Authorization: Bearer TOKEN` with the `token` of \
+             `~/.claude-mem/worker.json` (docs/api.md); a person opens the viewer with `claude-mem viewer`",
+        )
     }
 
     /// The origin of the request is not allowed.
@@ -162,9 +161,12 @@ impl IntoResponse for ApiError {
 
 impl From<Failure> for ApiError {
     fn from(failure: Failure) -> Self {
-        match failure.is_usage() {
-            true => Self::of(StatusCode::BAD_REQUEST, "BadRequest", &failure),
-            false => Self::of(StatusCode::INTERNAL_SERVER_ERROR, "Failed", &failure),
+        match failure.kind() {
+            FailureKind::Usage => Self::of(StatusCode::BAD_REQUEST, "BadRequest", &failure),
+            FailureKind::Ambiguous => Self::conflicting(&failure),
+            FailureKind::Operation | FailureKind::Cancelled | FailureKind::Busy => {
+                Self::of(StatusCode::INTERNAL_SERVER_ERROR, "Failed", &failure)
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{ApiError, ApiResult, PathParam, Problem, QueryParams},
+    error::{ApiError, ApiResult, PathParam, QueryParams},
     feed::{LIMIT_MAX, given},
     provenance::{clipped, subject_of, texts},
     state::AppState,
@@ -86,8 +86,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 
 /// Lists events of this machine's log, newest first.
 #[utoipa::path(get, path = "/api/events", tag = "reading", params(EventParams),
-    security(("token" = [])),
-    responses((status = 200, body = EventPage), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = EventPage)))]
 async fn list(
     State(state): State<Arc<AppState>>,
     QueryParams(params): QueryParams<EventParams>,
@@ -137,9 +136,9 @@ async fn list(
 }
 
 /// Returns the content of an event: input and output of a tool, or the text of a prompt.
-#[utoipa::path(get, path = "/api/events/{seq}", tag = "reading", security(("token" = [])),
+#[utoipa::path(get, path = "/api/events/{seq}", tag = "reading",
     params(("seq" = String, Path, description = "place in the log")),
-    responses((status = 200, body = EventText), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = EventText)))]
 async fn one(
     State(state): State<Arc<AppState>>,
     PathParam(seq): PathParam<String>,

@@ -12,8 +12,8 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    dto::{Item, Observation, Prompt, Summary},
-    error::{ApiError, ApiResult, Problem, QueryParams},
+    error::{ApiError, ApiResult, QueryParams},
+    items::{Item, Observation, Prompt, Summary},
     state::AppState,
     time_params::time,
 };
@@ -83,8 +83,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 
 /// Lists all memories, newest first.
 #[utoipa::path(get, path = "/api/feed", tag = "reading", params(ListParams),
-    security(("token" = [])),
-    responses((status = 200, body = Page<Item>), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = Page<Item>)))]
 async fn feed(
     State(state): State<Arc<AppState>>,
     QueryParams(params): QueryParams<ListParams>,
@@ -102,8 +101,7 @@ async fn feed(
 
 /// Lists observations, newest first.
 #[utoipa::path(get, path = "/api/observations", tag = "reading", params(ListParams),
-    security(("token" = [])),
-    responses((status = 200, body = Page<Observation>), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = Page<Observation>)))]
 async fn observations(
     State(state): State<Arc<AppState>>,
     QueryParams(params): QueryParams<ListParams>,
@@ -113,8 +111,7 @@ async fn observations(
 
 /// Lists summaries, newest first.
 #[utoipa::path(get, path = "/api/summaries", tag = "reading", params(ListParams),
-    security(("token" = [])),
-    responses((status = 200, body = Page<Summary>), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = Page<Summary>)))]
 async fn summaries(
     State(state): State<Arc<AppState>>,
     QueryParams(params): QueryParams<ListParams>,
@@ -124,8 +121,7 @@ async fn summaries(
 
 /// Lists prompts, newest first.
 #[utoipa::path(get, path = "/api/prompts", tag = "reading", params(ListParams),
-    security(("token" = [])),
-    responses((status = 200, body = Page<Prompt>), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = Page<Prompt>)))]
 async fn prompts(
     State(state): State<Arc<AppState>>,
     QueryParams(params): QueryParams<ListParams>,

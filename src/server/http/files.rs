@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{ApiError, Problem, QueryParams},
+    error::{ApiError, QueryParams},
     feed::given,
     state::AppState,
     time_params::{epoch, rfc3339},
@@ -54,8 +54,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 
 /// Lists the files that most of the newest 20,000 observations name.
 #[utoipa::path(get, path = "/api/files", tag = "reading", params(FileParams),
-    security(("token" = [])),
-    responses((status = 200, body = Files), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = Files)))]
 async fn files(
     State(state): State<Arc<AppState>>,
     QueryParams(params): QueryParams<FileParams>,

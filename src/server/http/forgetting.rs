@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{ApiError, ApiResult, PathParam, Problem},
+    error::{ApiError, ApiResult, PathParam},
     state::AppState,
     time_params::rfc3339,
 };
@@ -73,9 +73,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 }
 
 /// Forgets an observation.
-#[utoipa::path(delete, path = "/api/observation/{id}", tag = "writing", security(("token" = [])),
-    params(("id" = i64, Path)),
-    responses((status = 200, body = ForgetResult), (status = "4XX", body = Problem)))]
+#[utoipa::path(delete, path = "/api/observation/{id}", tag = "writing", params(("id" = i64, Path)),
+    responses((status = 200, body = ForgetResult)))]
 async fn forget_observation(
     State(state): State<Arc<AppState>>,
     PathParam(id): PathParam<i64>,
@@ -84,9 +83,8 @@ async fn forget_observation(
 }
 
 /// Forgets a summary.
-#[utoipa::path(delete, path = "/api/summary/{id}", tag = "writing", security(("token" = [])),
-    params(("id" = i64, Path)),
-    responses((status = 200, body = ForgetResult), (status = "4XX", body = Problem)))]
+#[utoipa::path(delete, path = "/api/summary/{id}", tag = "writing", params(("id" = i64, Path)),
+    responses((status = 200, body = ForgetResult)))]
 async fn forget_summary(
     State(state): State<Arc<AppState>>,
     PathParam(id): PathParam<i64>,
@@ -95,9 +93,8 @@ async fn forget_summary(
 }
 
 /// Forgets a prompt, and what was distilled from it.
-#[utoipa::path(delete, path = "/api/prompt/{id}", tag = "writing", security(("token" = [])),
-    params(("id" = i64, Path)),
-    responses((status = 200, body = ForgetResult), (status = "4XX", body = Problem)))]
+#[utoipa::path(delete, path = "/api/prompt/{id}", tag = "writing", params(("id" = i64, Path)),
+    responses((status = 200, body = ForgetResult)))]
 async fn forget_prompt(
     State(state): State<Arc<AppState>>,
     PathParam(id): PathParam<i64>,
@@ -127,8 +124,8 @@ async fn forget(state: &Arc<AppState>, name: MemoryId) -> ApiResult<ForgetResult
 }
 
 /// Lists forget operations, latest first.
-#[utoipa::path(get, path = "/api/forgettings", tag = "reading", security(("token" = [])),
-    responses((status = 200, body = Forgettings), (status = "4XX", body = Problem)))]
+#[utoipa::path(get, path = "/api/forgettings", tag = "reading",
+    responses((status = 200, body = Forgettings)))]
 async fn list(State(state): State<Arc<AppState>>) -> ApiResult<Forgettings> {
     state
         .read(|store, app| {
@@ -153,9 +150,9 @@ async fn list(State(state): State<Arc<AppState>>) -> ApiResult<Forgettings> {
 }
 
 /// Undoes a forget operation. Works until the log is compacted.
-#[utoipa::path(post, path = "/api/forgettings/{id}/undo", tag = "writing", security(("token" = [])),
+#[utoipa::path(post, path = "/api/forgettings/{id}/undo", tag = "writing",
     params(("id" = String, Path, description = "`forgetting` in the response to the deletion")),
-    responses((status = 200, body = UndoResult), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = UndoResult)))]
 async fn undo(
     State(state): State<Arc<AppState>>,
     PathParam(id): PathParam<String>,

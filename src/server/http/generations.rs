@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{ApiError, ApiResult, PathParam, Problem},
+    error::{ApiError, ApiResult, PathParam},
     state::AppState,
     time_params::rfc3339,
 };
@@ -48,8 +48,7 @@ struct Adopted {
 
 /// Makes a complete generation the current one.
 #[utoipa::path(post, path = "/api/replays/{generation}/adopt", tag = "replays",
-    params(("generation" = u32, Path)), security(("token" = [])),
-    responses((status = 200, body = Adopted), (status = "4XX", body = Problem)))]
+    params(("generation" = u32, Path)), responses((status = 200, body = Adopted)))]
 async fn show(
     State(state): State<Arc<AppState>>,
     PathParam(generation): PathParam<u32>,

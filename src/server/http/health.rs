@@ -15,7 +15,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     auth::Caller,
-    error::{ApiError, ApiResult, Problem},
+    error::{ApiError, ApiResult},
     state::AppState,
 };
 use crate::shared::{Shared, health::Health, queue_history::Sample};
@@ -94,8 +94,7 @@ pub(super) fn closed_routes() -> OpenApiRouter<Arc<AppState>> {
 
 /// Returns the worker's health.
 #[utoipa::path(get, path = "/health", tag = "health",
-    responses((status = 200, body = HealthResponse), (status = 503, body = HealthResponse),
-        (status = "4XX", body = Problem)))]
+    responses((status = 200, body = HealthResponse), (status = 503, body = HealthResponse)))]
 async fn health(
     State(state): State<Arc<AppState>>,
     Extension(caller): Extension<Caller>,
@@ -105,8 +104,7 @@ async fn health(
 
 /// Alias of `/health`.
 #[utoipa::path(get, path = "/api/health", tag = "health",
-    responses((status = 200, body = HealthResponse), (status = 503, body = HealthResponse),
-        (status = "4XX", body = Problem)))]
+    responses((status = 200, body = HealthResponse), (status = 503, body = HealthResponse)))]
 async fn api_health(
     State(state): State<Arc<AppState>>,
     Extension(caller): Extension<Caller>,
@@ -115,6 +113,7 @@ async fn api_health(
 }
 
 async fn look(state: &Arc<AppState>, caller: Caller) -> Result<Response, ApiError> {
+    state.shared.recheck().await;
     let shared = Arc::clone(&state.shared);
     let health = state.block(move || Ok(Health::look(&shared))).await?;
     let status = if health.is_well() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -138,36 +137,36 @@ async fn look(state: &Arc<AppState>, caller: Caller) -> Result<Response, ApiErro
 
 /// Returns `ready` as soon as the server responds.
 #[utoipa::path(get, path = "/api/readiness", tag = "health",
-    responses((status = 200, body = Readiness), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = Readiness)))]
 async fn readiness() -> Json<Readiness> {
     Json(Readiness { status: "ready" })
 }
 
 /// Version of the program.
 #[utoipa::path(get, path = "/api/version", tag = "health",
-    responses((status = 200, body = Version), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = Version)))]
 async fn version(State(state): State<Arc<AppState>>) -> Json<Version> {
-    Json(Version { version: state.shared.presence.version.clone() })
+    Json(Version { version: state.shared.instance.version.clone() })
 }
 
 /// Pending work.
-#[utoipa::path(get, path = "/api/processing", tag = "health", security(("token" = [])),
-    responses((status = 200, body = Processing), (status = "4XX", body = Problem)))]
+#[utoipa::path(get, path = "/api/processing", tag = "health",
+    responses((status = 200, body = Processing)))]
 async fn processing(State(state): State<Arc<AppState>>) -> ApiResult<Processing> {
     pending_work(&state).await.map(Json)
 }
 
 /// Returns pending work, and its history over the last hours.
-#[utoipa::path(get, path = "/api/processing-status", tag = "health", security(("token" = [])),
-    responses((status = 200, body = ProcessingStatus), (status = "4XX", body = Problem)))]
+#[utoipa::path(get, path = "/api/processing-status", tag = "health",
+    responses((status = 200, body = ProcessingStatus)))]
 async fn processing_status(State(state): State<Arc<AppState>>) -> ApiResult<ProcessingStatus> {
     let now = pending_work(&state).await?;
     Ok(Json(ProcessingStatus { now, history: state.shared.queue.samples() }))
 }
 
 /// Makes the worker check for pending work now.
-#[utoipa::path(post, path = "/api/processing", tag = "health", security(("token" = [])),
-    responses((status = 200, body = Processing), (status = "4XX", body = Problem)))]
+#[utoipa::path(post, path = "/api/processing", tag = "health",
+    responses((status = 200, body = Processing)))]
 async fn process(State(state): State<Arc<AppState>>) -> ApiResult<Processing> {
     state.shared.wake();
     pending_work(&state).await.map(Json)

@@ -1,11 +1,11 @@
-//! Single memories: read, save, and look up by number or file.
+//! Single memories: read, save, and look up by number.
 
 use std::sync::Arc;
 
 use axum::{Json, extract::State, http::HeaderMap};
 use claude_mem_projections::{
     Store,
-    search::{Kind, MemoryId, Search},
+    search::{Kind, MemoryId},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,15 +13,12 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    dto::{Item, Observation, Prompt, Summary},
-    error::{ApiError, ApiResult, JsonBody, PathParam, Problem, QueryParams},
+    error::{ApiError, ApiResult, JsonBody, PathParam},
     feed::{LIMIT_MAX, list},
+    items::{Item, Observation, Prompt, Summary},
     state::AppState,
 };
 use claude_mem_memory::remember::{Note, note_scope, remember_in};
-
-/// Default of `limit`.
-const BY_FILE: usize = 15;
 
 pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new()
@@ -29,14 +26,12 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
         .routes(routes!(summary))
         .routes(routes!(prompt))
         .routes(routes!(batch))
-        .routes(routes!(by_file))
         .routes(routes!(save))
 }
 
 /// Returns an observation, also a superseded one.
-#[utoipa::path(get, path = "/api/observation/{id}", tag = "reading", security(("token" = [])),
-    params(("id" = i64, Path)),
-    responses((status = 200, body = Observation), (status = "4XX", body = Problem)))]
+#[utoipa::path(get, path = "/api/observation/{id}", tag = "reading", params(("id" = i64, Path)),
+    responses((status = 200, body = Observation)))]
 async fn observation(
     State(state): State<Arc<AppState>>,
     PathParam(id): PathParam<i64>,
@@ -45,9 +40,8 @@ async fn observation(
 }
 
 /// Returns a summary.
-#[utoipa::path(get, path = "/api/summary/{id}", tag = "reading", security(("token" = [])),
-    params(("id" = i64, Path)),
-    responses((status = 200, body = Summary), (status = "4XX", body = Problem)))]
+#[utoipa::path(get, path = "/api/summary/{id}", tag = "reading", params(("id" = i64, Path)),
+    responses((status = 200, body = Summary)))]
 async fn summary(
     State(state): State<Arc<AppState>>,
     PathParam(id): PathParam<i64>,
@@ -56,9 +50,8 @@ async fn summary(
 }
 
 /// Returns a prompt.
-#[utoipa::path(get, path = "/api/prompt/{id}", tag = "reading", security(("token" = [])),
-    params(("id" = i64, Path)),
-    responses((status = 200, body = Prompt), (status = "4XX", body = Problem)))]
+#[utoipa::path(get, path = "/api/prompt/{id}", tag = "reading", params(("id" = i64, Path)),
+    responses((status = 200, body = Prompt)))]
 async fn prompt(
     State(state): State<Arc<AppState>>,
     PathParam(id): PathParam<i64>,
@@ -98,9 +91,8 @@ struct Batch {
 }
 
 /// Returns observations by number.
-#[utoipa::path(post, path = "/api/observations/batch", tag = "reading", security(("token" = [])),
-    request_body = Batch,
-    responses((status = 200, body = Vec<Observation>), (status = "4XX", body = Problem)))]
+#[utoipa::path(post, path = "/api/observations/batch", tag = "reading", request_body = Batch,
+    responses((status = 200, body = Vec<Observation>)))]
 async fn batch(
     State(state): State<Arc<AppState>>,
     JsonBody(batch): JsonBody<Batch>,
@@ -156,69 +148,6 @@ fn number(id: &Value) -> Option<i64> {
     id.as_i64().or_else(|| id.as_str()?.parse().ok())
 }
 
-/// Observations about files.
-#[derive(Debug, Serialize, ToSchema)]
-struct AboutFiles {
-    observations: Vec<Observation>,
-    count: usize,
-}
-
-/// Lists observations about files, newest first.
-#[utoipa::path(get, path = "/api/observations/by-file", tag = "reading", security(("token" = [])),
-    params(("path" = String, Query, description = "a path or the end of one; can be repeated"),
-        ("projects" = Option<String>, Query, description = "project names, separated by commas"),
-        ("limit" = Option<usize>, Query)),
-    responses((status = 200, body = AboutFiles), (status = "4XX", body = Problem)))]
-async fn by_file(
-    State(state): State<Arc<AppState>>,
-    QueryParams(asked): QueryParams<Vec<(String, String)>>,
-) -> ApiResult<AboutFiles> {
-    let all = |name: &'static str| {
-        let named =
-            asked.iter().filter(move |(key, value)| key == name && !value.trim().is_empty());
-        named.map(|(_, value)| value.clone())
-    };
-    let paths: Vec<String> = all("path").take(10).collect();
-    if paths.is_empty() {
-        return Err(ApiError::bad("`path` is required"));
-    }
-    let limit = match all("limit").next() {
-        None => BY_FILE,
-        Some(limit) => limit.parse().map_err(|_| ApiError::bad("`limit` must be a number"))?,
-    };
-    let mut projects: Vec<Option<String>> =
-        all("projects").flat_map(|names| list(Some(&names))).map(Some).collect();
-    if projects.is_empty() {
-        projects.push(None);
-    }
-    let found = move |store: &Store| {
-        let mut marks = Vec::new();
-        for project in &projects {
-            for path in &paths {
-                let search = Search {
-                    kinds: vec![Kind::Observation],
-                    project: project.clone(),
-                    files: vec![path.clone()],
-                    limit: limit.min(LIMIT_MAX),
-                    ..Search::default()
-                };
-                marks.extend(store.page(&search, None)?);
-            }
-        }
-        marks.sort_unstable_by(|one, other| other.cmp(one));
-        marks.dedup();
-        let names: Vec<MemoryId> = marks
-            .iter()
-            .map(claude_mem_projections::PageCursor::name)
-            .take(limit.min(LIMIT_MAX))
-            .collect();
-        let listed = store.list_rows(&names)?.into_iter();
-        let observations: Vec<_> = listed.map(Item::from).filter_map(Item::observation).collect();
-        Ok(AboutFiles { count: observations.len(), observations })
-    };
-    state.read(move |store, _| found(store)).await.map(Json)
-}
-
 /// A memory to save.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -259,9 +188,8 @@ struct Saved {
 }
 
 /// Saves a memory.
-#[utoipa::path(post, path = "/api/memory/save", tag = "writing", security(("token" = [])),
-    request_body = SaveMemoryRequest,
-    responses((status = 200, body = Saved), (status = "4XX", body = Problem)))]
+#[utoipa::path(post, path = "/api/memory/save", tag = "writing", request_body = SaveMemoryRequest,
+    responses((status = 200, body = Saved)))]
 async fn save(
     State(state): State<Arc<AppState>>,
     headers: HeaderMap,

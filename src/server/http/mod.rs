@@ -12,7 +12,6 @@ mod connections;
 mod context;
 mod costs;
 mod diff;
-mod dto;
 mod error;
 mod events;
 mod feed;
@@ -20,17 +19,18 @@ mod files;
 mod forgetting;
 mod generations;
 mod health;
-mod ingest;
+mod items;
 mod known_browsers;
-mod legacy_sessions;
 mod memories;
 mod parameters;
 mod projects;
 mod provenance;
+mod recording;
 mod related;
 mod replays;
 mod revisions;
 mod search;
+mod session_event;
 mod sessions;
 mod settings;
 mod state;
@@ -53,13 +53,16 @@ use axum::{
 };
 use tokio::net::TcpListener;
 use utoipa::{
-    Modify, OpenApi,
-    openapi::security::{Http, HttpAuthScheme, SecurityScheme},
+    OpenApi,
+    openapi::{
+        self, Content, Ref, RefOr, ResponseBuilder,
+        security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme},
+    },
 };
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{shared::Shared, viewer};
-use error::ApiError;
+use error::{ApiError, Problem};
 use state::AppState;
 
 /// Serves until `shutdown` completes; requests in progress are then finished.
@@ -76,24 +79,37 @@ pub(crate) async fn serve(
 #[derive(OpenApi)]
 #[openapi(
     info(title = "claude-mem", description = "Memory of Claude Code sessions on this machine."),
-    modifiers(&Token)
+    components(schemas(Problem))
 )]
 struct Description;
 
-struct Token;
-
-impl Modify for Token {
-    fn modify(&self, description: &mut utoipa::openapi::OpenApi) {
-        let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
-        let components = description.components.get_or_insert_default();
-        components.add_security_scheme("token", bearer);
+/// Adds what all routes have in common: the response to a wrong request, and the token.
+fn describe_routes(description: &mut openapi::OpenApi, needs_token: bool) {
+    let problem = Content::new(Some(Ref::from_schema_name("Problem")));
+    let problem = ResponseBuilder::new()
+        .description("What is wrong with the request.")
+        .content("application/json", problem)
+        .build();
+    for item in description.paths.paths.values_mut() {
+        for operation in [&mut item.get, &mut item.post, &mut item.delete].into_iter().flatten() {
+            let responses = &mut operation.responses.responses;
+            responses.insert("4XX".into(), RefOr::T(problem.clone()));
+            if needs_token {
+                let token = SecurityRequirement::new("token", [""; 0]);
+                operation.security = Some(vec![token]);
+            }
+        }
     }
 }
 
 fn router(state: &Arc<AppState>) -> Router {
-    let open = OpenApiRouter::with_openapi(Description::openapi())
+    let mut open = OpenApiRouter::with_openapi(Description::openapi())
         .merge(health::open_routes())
         .merge(viewer_login::open_routes());
+    describe_routes(open.get_openapi_mut(), false);
+    let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+    let components = open.get_openapi_mut().components.get_or_insert_default();
+    components.add_security_scheme("token", bearer);
     let mut closed = OpenApiRouter::new()
         .merge(feed::routes())
         .merge(events::routes())
@@ -102,7 +118,7 @@ fn router(state: &Arc<AppState>) -> Router {
         .merge(provenance::routes())
         .merge(related::routes())
         .merge(sessions::routes())
-        .merge(legacy_sessions::routes())
+        .merge(recording::routes())
         .merge(search::routes())
         .merge(timeline::routes())
         .merge(context::routes())
@@ -118,6 +134,7 @@ fn router(state: &Arc<AppState>) -> Router {
         .merge(health::closed_routes())
         .merge(viewer_login::closed_routes())
         .merge(stream::routes());
+    describe_routes(closed.get_openapi_mut(), true);
     let known = parameters::KnownParameters::of(closed.get_openapi());
     // The last layer runs first: no body is read without a token.
     closed = closed

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{ApiError, ApiResult, JsonBody, Problem},
+    error::{ApiError, ApiResult, JsonBody},
     state::AppState,
     time_params::{epoch, rfc3339},
 };
@@ -128,9 +128,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 }
 
 /// Gives a project another name.
-#[utoipa::path(post, path = "/api/projects/rename", tag = "writing", security(("token" = [])),
-    request_body = RenameRequest,
-    responses((status = 200, body = ProjectChanged), (status = "4XX", body = Problem)))]
+#[utoipa::path(post, path = "/api/projects/rename", tag = "writing", request_body = RenameRequest,
+    responses((status = 200, body = ProjectChanged)))]
 async fn rename(
     State(state): State<Arc<AppState>>,
     JsonBody(request): JsonBody<RenameRequest>,
@@ -143,9 +142,8 @@ async fn rename(
 }
 
 /// Moves everything of a project, now and later, to another one.
-#[utoipa::path(post, path = "/api/projects/merge", tag = "writing", security(("token" = [])),
-    request_body = MergeRequest,
-    responses((status = 200, body = ProjectChanged), (status = "4XX", body = Problem)))]
+#[utoipa::path(post, path = "/api/projects/merge", tag = "writing", request_body = MergeRequest,
+    responses((status = 200, body = ProjectChanged)))]
 async fn merge(
     State(state): State<Arc<AppState>>,
     JsonBody(request): JsonBody<MergeRequest>,
@@ -159,9 +157,8 @@ async fn merge(
 }
 
 /// Undoes a merge.
-#[utoipa::path(post, path = "/api/projects/split", tag = "writing", security(("token" = [])),
-    request_body = SplitRequest,
-    responses((status = 200, body = ProjectChanged), (status = "4XX", body = Problem)))]
+#[utoipa::path(post, path = "/api/projects/split", tag = "writing", request_body = SplitRequest,
+    responses((status = 200, body = ProjectChanged)))]
 async fn split(
     State(state): State<Arc<AppState>>,
     JsonBody(request): JsonBody<SplitRequest>,
@@ -177,8 +174,8 @@ fn recorded(store: &Store, name: &str) -> Result<String, ApiError> {
 }
 
 /// Lists projects, latest first.
-#[utoipa::path(get, path = "/api/projects", tag = "reading", security(("token" = [])),
-    responses((status = 200, body = ProjectList), (status = "4XX", body = Problem)))]
+#[utoipa::path(get, path = "/api/projects", tag = "reading",
+    responses((status = 200, body = ProjectList)))]
 async fn projects(State(state): State<Arc<AppState>>) -> Result<Response, ApiError> {
     let found = |store: &Store| {
         let details = store
@@ -216,8 +213,8 @@ pub(super) fn named(store: &Store) -> Result<Projects, ApiError> {
 }
 
 /// Lists types and concepts of observations in the current mode, machines and clients.
-#[utoipa::path(get, path = "/api/types", tag = "reading", security(("token" = [])),
-    responses((status = 200, body = Vocabulary), (status = "4XX", body = Problem)))]
+#[utoipa::path(get, path = "/api/types", tag = "reading",
+    responses((status = 200, body = Vocabulary)))]
 async fn types(State(state): State<Arc<AppState>>) -> ApiResult<Vocabulary> {
     let found = move |store: &Store, app: &App| {
         let mode = mode(app)?;

@@ -16,8 +16,8 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    dto::Item,
-    error::{ApiError, ApiResult, PathParam, Problem},
+    error::{ApiError, ApiResult, PathParam},
+    items::Item,
     state::AppState,
     time_params::{epoch, rfc3339},
 };
@@ -144,8 +144,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 
 /// Returns the provenance of an observation.
 #[utoipa::path(get, path = "/api/observation/{id}/provenance", tag = "reading",
-    security(("token" = [])), params(("id" = i64, Path)),
-    responses((status = 200, body = Provenance), (status = "4XX", body = Problem)))]
+    params(("id" = i64, Path)), responses((status = 200, body = Provenance)))]
 async fn of_observation(
     State(state): State<Arc<AppState>>,
     PathParam(id): PathParam<i64>,
@@ -155,8 +154,7 @@ async fn of_observation(
 
 /// Returns the provenance of a summary.
 #[utoipa::path(get, path = "/api/summary/{id}/provenance", tag = "reading",
-    security(("token" = [])), params(("id" = i64, Path)),
-    responses((status = 200, body = Provenance), (status = "4XX", body = Problem)))]
+    params(("id" = i64, Path)), responses((status = 200, body = Provenance)))]
 async fn of_summary(
     State(state): State<Arc<AppState>>,
     PathParam(id): PathParam<i64>,
@@ -166,8 +164,7 @@ async fn of_summary(
 
 /// Returns the provenance of a prompt.
 #[utoipa::path(get, path = "/api/prompt/{id}/provenance", tag = "reading",
-    security(("token" = [])), params(("id" = i64, Path)),
-    responses((status = 200, body = Provenance), (status = "4XX", body = Problem)))]
+    params(("id" = i64, Path)), responses((status = 200, body = Provenance)))]
 async fn of_prompt(
     State(state): State<Arc<AppState>>,
     PathParam(id): PathParam<i64>,

@@ -9,20 +9,20 @@ use claude_mem_projections::{Store, search::MemoryId};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{ApiError, ApiResult, PathParam, Problem},
+    error::{ApiError, ApiResult, PathParam},
     state::AppState,
 };
 
 pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
-    OpenApiRouter::new().routes(routes!(of_memory))
+    OpenApiRouter::new().routes(routes!(related_memories))
 }
 
 /// Lists up to five memories of the same project that are most similar to a memory, most similar
 /// first.
-#[utoipa::path(get, path = "/api/memory/{id}/related", tag = "reading", security(("token" = [])),
+#[utoipa::path(get, path = "/api/memory/{id}/related", tag = "reading",
     params(("id" = String, Path, description = "`12`, `S3` or `P9`")),
-    responses((status = 200, body = Vec<RelatedMemory>), (status = "4XX", body = Problem)))]
-async fn of_memory(
+    responses((status = 200, body = Vec<RelatedMemory>)))]
+async fn related_memories(
     State(state): State<Arc<AppState>>,
     PathParam(id): PathParam<String>,
 ) -> ApiResult<Vec<RelatedMemory>> {

@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{ApiError, ApiResult, JsonBody, PathParam, Problem},
+    error::{ApiError, ApiResult, JsonBody, PathParam},
     feed::given,
     generations::GenerationSummary,
     state::{AppState, lock},
@@ -157,8 +157,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 }
 
 /// Lists reprocessings, and the current one.
-#[utoipa::path(get, path = "/api/replays", tag = "replays", security(("token" = [])),
-    responses((status = 200, body = Replays), (status = "4XX", body = Problem)))]
+#[utoipa::path(get, path = "/api/replays", tag = "replays",
+    responses((status = 200, body = Replays)))]
 async fn list(State(state): State<Arc<AppState>>) -> ApiResult<Replays> {
     let generations = state.read(|store, _| Ok(store.generations()?)).await?;
     let items = generations.into_iter().map(GenerationSummary::from).collect();
@@ -167,10 +167,8 @@ async fn list(State(state): State<Arc<AppState>>) -> ApiResult<Replays> {
 
 /// Estimates or starts a reprocessing. Without a range, provider, model, prompt, `fresh` or
 /// `shadow` it rebuilds the database from the log, and sends no request.
-#[utoipa::path(post, path = "/api/replays", tag = "replays", security(("token" = [])),
-    request_body = ReplayBody,
-    responses((status = 200, body = Estimate), (status = 202, body = Replay),
-        (status = "4XX", body = Problem)))]
+#[utoipa::path(post, path = "/api/replays", tag = "replays", request_body = ReplayBody,
+    responses((status = 200, body = Estimate), (status = 202, body = Replay)))]
 async fn start(
     State(state): State<Arc<AppState>>,
     JsonBody(body): JsonBody<ReplayBody>,
@@ -340,9 +338,8 @@ fn provider(name: &str) -> Result<ProviderName, ApiError> {
 }
 
 /// Returns the progress of a reprocessing.
-#[utoipa::path(get, path = "/api/replays/{id}", tag = "replays", security(("token" = [])),
-    params(("id" = String, Path)),
-    responses((status = 200, body = Replay), (status = "4XX", body = Problem)))]
+#[utoipa::path(get, path = "/api/replays/{id}", tag = "replays", params(("id" = String, Path)),
+    responses((status = 200, body = Replay)))]
 async fn progress(
     State(state): State<Arc<AppState>>,
     PathParam(id): PathParam<String>,
@@ -352,9 +349,8 @@ async fn progress(
 }
 
 /// Cancels a reprocessing after the current requests. It can be continued.
-#[utoipa::path(delete, path = "/api/replays/{id}", tag = "replays", security(("token" = [])),
-    params(("id" = String, Path)),
-    responses((status = 200, body = Replay), (status = "4XX", body = Problem)))]
+#[utoipa::path(delete, path = "/api/replays/{id}", tag = "replays", params(("id" = String, Path)),
+    responses((status = 200, body = Replay)))]
 async fn cancel(
     State(state): State<Arc<AppState>>,
     PathParam(id): PathParam<String>,

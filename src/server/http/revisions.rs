@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{ApiError, ApiResult, JsonBody, PathParam, Problem},
+    error::{ApiError, ApiResult, JsonBody, PathParam},
     state::AppState,
 };
 use claude_mem_memory::revise::{Change, Edit, revise};
@@ -60,9 +60,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 
 /// Revises an observation.
 #[utoipa::path(post, path = "/api/observation/{id}/revisions", tag = "writing",
-    security(("token" = [])),
     params(("id" = i64, Path)), request_body = RevisionRequest,
-    responses((status = 200, body = RevisionResult), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = RevisionResult)))]
 async fn revise_observation(
     State(state): State<Arc<AppState>>,
     PathParam(id): PathParam<i64>,

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use axum::{Json, extract::State};
 use claude_mem_projections::{
     Store,
-    search::{Hit, Kind, Order, Search},
+    search::{Hit, Order, Search},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    dto::{Item, Observation, Prompt, Summary},
-    error::{ApiError, ApiResult, Problem, QueryParams},
+    error::{ApiError, ApiResult, QueryParams},
     feed::{LIMIT_MAX, given, list},
+    items::{Item, Observation, Prompt, Summary},
     state::AppState,
     time_params::time,
 };
@@ -73,10 +73,19 @@ struct SearchParams {
     #[serde(rename = "orderBy")]
     #[param(rename = "orderBy")]
     order_by: Option<String>,
-    /// `json`, or `text` for a table.
-    format: Option<String>,
+    /// `text` adds a table for a model.
+    #[param(inline)]
+    format: Option<ResultFormat>,
     /// Also return the hits in full.
     rows: Option<bool>,
+}
+
+/// Whether the response also contains a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ResultFormat {
+    Json,
+    Text,
 }
 
 /// Search results.
@@ -120,59 +129,23 @@ pub(super) struct Text {
 }
 
 pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
-    OpenApiRouter::new()
-        .routes(routes!(search_all))
-        .routes(routes!(search_observations))
-        .routes(routes!(by_file))
+    OpenApiRouter::new().routes(routes!(search_all))
 }
 
 /// Finds memories by their words.
 #[utoipa::path(get, path = "/api/search", tag = "reading", params(SearchParams),
-    security(("token" = [])),
-    responses((status = 200, body = Results), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = Results)))]
 async fn search_all(
     State(state): State<Arc<AppState>>,
     QueryParams(params): QueryParams<SearchParams>,
 ) -> ApiResult<Results> {
-    state.read(move |store, app| find(store, app, params, &[])).await.map(Json)
+    state.read(move |store, app| find(store, app, params)).await.map(Json)
 }
 
-/// Finds observations by their words.
-#[utoipa::path(get, path = "/api/search/observations", tag = "reading", params(SearchParams),
-    security(("token" = [])),
-    responses((status = 200, body = Results), (status = "4XX", body = Problem)))]
-async fn search_observations(
-    State(state): State<Arc<AppState>>,
-    QueryParams(params): QueryParams<SearchParams>,
-) -> ApiResult<Results> {
-    state.read(move |store, app| find(store, app, params, &[Kind::Observation])).await.map(Json)
-}
-
-/// Finds memories about a file or a folder.
-#[utoipa::path(get, path = "/api/search/by-file", tag = "reading", params(SearchParams),
-    security(("token" = [])),
-    responses((status = 200, body = Results), (status = "4XX", body = Problem)))]
-async fn by_file(
-    State(state): State<Arc<AppState>>,
-    QueryParams(params): QueryParams<SearchParams>,
-) -> ApiResult<Results> {
-    let files = [&params.file_path, &params.files];
-    if files.into_iter().all(|files| list(files.as_deref()).is_empty()) {
-        return Err(ApiError::bad("`filePath` is required"));
-    }
-    let kinds = [Kind::Observation, Kind::Summary];
-    state.read(move |store, app| find(store, app, params, &kinds)).await.map(Json)
-}
-
-fn find(
-    store: &Store,
-    app: &App,
-    params: SearchParams,
-    kinds: &[Kind],
-) -> Result<Results, ApiError> {
-    let is_text = params.format.as_deref() == Some("text");
+fn find(store: &Store, app: &App, params: SearchParams) -> Result<Results, ApiError> {
+    let is_text = params.format == Some(ResultFormat::Text);
     let has_rows = params.rows.unwrap_or(true) && !is_text;
-    let request = request(app, params, kinds)?;
+    let request = request(app, params)?;
     let response = search(app, store, ProjectScope::Requested, &request)?;
     let found = response.results;
     let mut results = Results {
@@ -203,10 +176,10 @@ fn find(
     Ok(results)
 }
 
-fn request(app: &App, params: SearchParams, kinds: &[Kind]) -> Result<Search, ApiError> {
+fn request(app: &App, params: SearchParams) -> Result<Search, ApiError> {
     let now = app.clock.now();
     let types = list(params.obs_type.as_deref());
-    let (named, types) = kinds_and_types(list(params.type_.as_deref()), types);
+    let (kinds, types) = kinds_and_types(list(params.type_.as_deref()), types);
     let mut files = list(params.files.as_deref());
     files.extend(list(params.file_path.as_deref()));
     let order = match params.order_by.as_deref().unwrap_or_default() {
@@ -219,7 +192,7 @@ fn request(app: &App, params: SearchParams, kinds: &[Kind]) -> Result<Search, Ap
         query: params.query.unwrap_or_default(),
         is_typing: params.typing.unwrap_or_default(),
         project: given(params.project),
-        kinds: if named.is_empty() { kinds.to_vec() } else { named },
+        kinds,
         types,
         concepts: list(params.concepts.as_deref()),
         files,

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{ApiError, ApiResult, JsonBody, Problem},
+    error::{ApiError, ApiResult, JsonBody},
     state::AppState,
 };
 use claude_mem_core::{
@@ -102,8 +102,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 }
 
 /// Lists all settings with their sources.
-#[utoipa::path(get, path = "/api/settings", tag = "settings", security(("token" = [])),
-    responses((status = 200, body = Settings), (status = "4XX", body = Problem)))]
+#[utoipa::path(get, path = "/api/settings", tag = "settings",
+    responses((status = 200, body = Settings)))]
 async fn show(State(state): State<Arc<AppState>>) -> ApiResult<Settings> {
     let shared = Arc::clone(&state.shared);
     let found = move || Ok(Settings { settings: all(&shared.app()) });
@@ -111,9 +111,9 @@ async fn show(State(state): State<Arc<AppState>>) -> ApiResult<Settings> {
 }
 
 /// Changes settings: all of them, or none.
-#[utoipa::path(post, path = "/api/settings", tag = "settings", security(("token" = [])),
+#[utoipa::path(post, path = "/api/settings", tag = "settings",
     request_body(content = BTreeMap<String, Option<String>>),
-    responses((status = 200, body = Changed), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = Changed)))]
 async fn change(
     State(state): State<Arc<AppState>>,
     JsonBody(SettingChanges(wishes)): JsonBody<SettingChanges>,

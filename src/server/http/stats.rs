@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{ApiError, ApiResult, Problem, QueryParams},
+    error::{ApiError, ApiResult, QueryParams},
     feed::given,
     state::AppState,
     stream::STREAMS_MAX,
@@ -86,25 +86,24 @@ struct LogSize {
 }
 
 /// Returns totals.
-#[utoipa::path(get, path = "/api/stats", tag = "reading", security(("token" = [])),
-    responses((status = 200, body = Stats), (status = "4XX", body = Problem)))]
+#[utoipa::path(get, path = "/api/stats", tag = "reading", responses((status = 200, body = Stats)))]
 async fn stats(State(state): State<Arc<AppState>>) -> ApiResult<Stats> {
     let sse_clients = STREAMS_MAX - state.streams.available_permits();
     let shared = Arc::clone(&state.shared);
     let found = move |store: &Store, app: &App| {
         let counts = store.counts()?;
-        let presence = &shared.presence;
+        let instance = &shared.instance;
         let memory = app.paths.memory();
         let companions = ["", "-wal", "-shm"].map(|suffix| format!("{}{suffix}", memory.display()));
         Ok(Stats {
             worker: Worker {
-                version: presence.version.clone(),
+                version: instance.version.clone(),
                 uptime: shared.started.elapsed().as_secs(),
                 active_sessions: store.active_sessions(super::sessions::now_us(app))?,
                 sse_clients,
-                port: presence.port,
-                instance: presence.instance.clone(),
-                pid: presence.pid,
+                port: instance.port,
+                instance: instance.run_id.clone(),
+                pid: instance.pid,
             },
             database: Database {
                 path: memory.display().to_string(),
@@ -194,8 +193,7 @@ struct Day {
 
 /// Returns statistics of the last days.
 #[utoipa::path(get, path = "/api/stats/daily", tag = "reading", params(DailyParams),
-    security(("token" = [])),
-    responses((status = 200, body = Daily), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = Daily)))]
 async fn daily(
     State(state): State<Arc<AppState>>,
     QueryParams(params): QueryParams<DailyParams>,
@@ -274,8 +272,8 @@ struct Gap {
 }
 
 /// Returns the health of the log, as far as it was read.
-#[utoipa::path(get, path = "/api/health/log", tag = "health", security(("token" = [])),
-    responses((status = 200, body = LogHealth), (status = "4XX", body = Problem)))]
+#[utoipa::path(get, path = "/api/health/log", tag = "health",
+    responses((status = 200, body = LogHealth)))]
 async fn log_health(State(state): State<Arc<AppState>>) -> ApiResult<LogHealth> {
     let found = |store: &Store, app: &App| {
         let (counts, log) = (store.counts()?, log_size(app, store)?);
@@ -319,8 +317,7 @@ struct Logs {
 
 /// Returns the last lines of the diagnostics.
 #[utoipa::path(get, path = "/api/logs", tag = "health", params(LogsParams),
-    security(("token" = [])),
-    responses((status = 200, body = Logs), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = Logs)))]
 async fn logs(
     State(state): State<Arc<AppState>>,
     QueryParams(tail): QueryParams<LogsParams>,

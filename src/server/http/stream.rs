@@ -23,9 +23,9 @@ use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    dto::{Item, Session},
-    error::{ApiError, Problem, QueryParams},
+    error::{ApiError, QueryParams},
     health::pending_work,
+    items::{Item, Session},
     projects::named,
     sessions::now_us,
     state::AppState,
@@ -60,9 +60,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 
 /// Streams live updates. Each event is JSON with a `type`; its ID is the position to resume from.
 #[utoipa::path(get, path = "/stream", tag = "stream", params(StreamParams),
-    security(("token" = [])),
-    responses((status = 200, body = String, content_type = "text/event-stream"),
-        (status = "4XX", body = Problem)))]
+    responses((status = 200, body = String, content_type = "text/event-stream")))]
 async fn stream(
     State(state): State<Arc<AppState>>,
     headers: HeaderMap,
@@ -104,8 +102,8 @@ struct Closed;
 impl StreamWriter {
     async fn run(&self, last: Option<FeedPosition>) -> Result<(), Closed> {
         let mut changes = self.state.shared.changes.subscribe();
-        let presence = &self.state.shared.presence;
-        let connected = json!({"version": presence.version, "instance": presence.instance});
+        let instance = &self.state.shared.instance;
+        let connected = json!({"version": instance.version, "instance": instance.run_id});
         self.send("connected", connected, None).await?;
         let mut after = self.begin(last).await?;
         self.processing().await?;

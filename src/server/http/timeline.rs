@@ -9,9 +9,9 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{ApiError, ApiResult, Problem, QueryParams},
+    error::{ApiError, ApiResult, QueryParams},
     feed::{given, list},
-    search::Text,
+    search::{ResultFormat, Text},
     state::AppState,
 };
 use crate::hit_table::timeline_table;
@@ -41,8 +41,9 @@ struct TimelineParams {
     #[serde(rename = "type")]
     #[param(rename = "type")]
     type_: Option<String>,
-    /// `json`, or `text` for a table.
-    format: Option<String>,
+    /// `text` adds a table for a model.
+    #[param(inline)]
+    format: Option<ResultFormat>,
 }
 
 /// Memories in chronological order.
@@ -62,8 +63,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 
 /// Returns memories around a memory or a time.
 #[utoipa::path(get, path = "/api/timeline", tag = "reading", params(TimelineParams),
-    security(("token" = [])),
-    responses((status = 200, body = TimelineResponse), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = TimelineResponse)))]
 async fn show_timeline(
     State(state): State<Arc<AppState>>,
     QueryParams(params): QueryParams<TimelineParams>,
@@ -89,7 +89,7 @@ fn look(store: &Store, app: &App, params: TimelineParams) -> Result<TimelineResp
     if let Some(hint) = found.hint {
         return Err(ApiError::not_found(hint));
     }
-    let is_text = params.format.as_deref() == Some("text");
+    let is_text = params.format == Some(ResultFormat::Text);
     let content = is_text.then(|| vec![Text::new(timeline_table(&found))]);
     let anchor = found.anchor.map(|name| name.to_string());
     let moments = found.moments.into_iter().map(HitJson::from).collect();

@@ -26,11 +26,11 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     auth::is_same,
-    error::{ApiError, ApiResult, Problem},
+    error::{ApiError, ApiResult},
     known_browsers,
     state::{AppState, lock},
 };
-use crate::instance::{Presence, secret};
+use crate::instance::{Instance, secret};
 
 /// Lifetime of a link.
 const LINK_AGE_MAX: Duration = Duration::from_secs(60);
@@ -136,18 +136,18 @@ pub(super) fn closed_routes() -> OpenApiRouter<Arc<AppState>> {
 }
 
 /// Creates a link that opens the viewer. It works once, within a minute.
-#[utoipa::path(post, path = "/api/viewer/link", tag = "viewer", security(("token" = [])),
-    responses((status = 200, body = Link), (status = "4XX", body = Problem)))]
+#[utoipa::path(post, path = "/api/viewer/link", tag = "viewer",
+    responses((status = 200, body = Link)))]
 async fn link(State(state): State<Arc<AppState>>) -> ApiResult<Link> {
     let link = state.viewers.add_link(Instant::now());
     let link = link.map_err(|error| ApiError::failed(error.to_string()))?;
-    let url = format!("{}/open#{link}", state.shared.presence.url());
+    let url = format!("{}/open#{link}", state.shared.instance.url());
     Ok(Json(Link { url, expires_s: LINK_AGE_MAX.as_secs() }))
 }
 
 /// Returns the text that a known browser signs. It changes with each start of the worker.
 #[utoipa::path(get, path = "/api/viewer/session", tag = "viewer",
-    responses((status = 200, body = Challenge), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = Challenge)))]
 async fn challenge(State(state): State<Arc<AppState>>) -> Json<Challenge> {
     Json(Challenge { challenge: state.viewers.challenge.clone() })
 }
@@ -156,13 +156,12 @@ async fn challenge(State(state): State<Arc<AppState>>) -> Json<Challenge> {
 /// public key, in `X-Claude-Mem-Browser`, makes the browser known. A known browser gets a key for
 /// its signature of the challenge, in `X-Claude-Mem-Signature`. The page does this.
 #[utoipa::path(post, path = "/api/viewer/session", tag = "viewer",
-    params(
-        ("x-claude-mem-link" = Option<String>, Header),
+    params(("x-claude-mem-link" = Option<String>, Header),
         ("x-claude-mem-browser" = Option<String>, Header),
         ("x-claude-mem-signature" = Option<String>, Header)),
-    responses((status = 200, body = ViewerKey), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = ViewerKey)))]
 async fn session(State(state): State<Arc<AppState>>, headers: HeaderMap) -> ApiResult<ViewerKey> {
-    if !is_own_address(headers.get(HOST), &state.shared.presence) {
+    if !is_own_address(headers.get(HOST), &state.shared.instance) {
         return Err(ApiError::forbidden("open the viewer under the address in its link"));
     }
     let at = Arc::clone(&state);
@@ -174,7 +173,7 @@ async fn session(State(state): State<Arc<AppState>>, headers: HeaderMap) -> ApiR
 /// Accepts a link, or the signature of a known browser.
 fn accept(state: &AppState, headers: &HeaderMap) -> Result<(), ApiError> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let (viewers, address) = (&state.viewers, state.shared.presence.url());
+    let (viewers, address) = (&state.viewers, state.shared.instance.url());
     let (file, browser) = (state.shared.paths.viewer_browsers(), text(BROWSER));
     let now_us = state.shared.clock.now().as_microsecond().cast_unsigned();
     let _changing = lock(&viewers.browsers);
@@ -201,10 +200,10 @@ fn accept(state: &AppState, headers: &HeaderMap) -> Result<(), ApiError> {
 
 /// Whether the page was opened under the address that the worker listens on. Under `localhost` a
 /// server of another user on `::1` would share the page's storage, and could read the key from it.
-fn is_own_address(host: Option<&HeaderValue>, presence: &Presence) -> bool {
-    let is_loopback = presence.host.parse().is_ok_and(|host: IpAddr| host.is_loopback());
+fn is_own_address(host: Option<&HeaderValue>, instance: &Instance) -> bool {
+    let is_loopback = instance.host.parse().is_ok_and(|host: IpAddr| host.is_loopback());
     let host = host.and_then(|host| host.to_str().ok());
-    !is_loopback || host.is_some_and(|host| format!("http://{host}") == presence.url())
+    !is_loopback || host.is_some_and(|host| format!("http://{host}") == instance.url())
 }
 
 #[cfg(test)]
@@ -246,8 +245,8 @@ mod tests {
     #[test]
     fn the_viewer_opens_only_under_the_address_of_the_worker() {
         let is_own = |host: &'static str, listens_on: &str| {
-            let presence = Presence::new(listens_on, 37777, 1).unwrap();
-            is_own_address(Some(&HeaderValue::from_static(host)), &presence)
+            let instance = Instance::new(listens_on, 37777, 1).unwrap();
+            is_own_address(Some(&HeaderValue::from_static(host)), &instance)
         };
         assert!(is_own("127.0.0.1:37777", "127.0.0.1"));
         assert!(is_own("[::1]:37777", "::1"));

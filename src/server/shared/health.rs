@@ -106,7 +106,7 @@ impl Health {
     /// Computes the health. Opens the database and reads the end of the log, so call it in
     /// `spawn_blocking`.
     pub fn look(shared: &Shared) -> Self {
-        let progress = shared.board.read();
+        let progress = shared.progress.read();
         let mut problems = Vec::new();
         if progress.silence() > SILENCE_MAX {
             let seconds = progress.silence().as_secs();
@@ -157,15 +157,15 @@ impl Health {
             name: progress.provider,
             model: progress.model,
         };
-        let presence = &shared.presence;
+        let instance = &shared.instance;
         Self {
             status,
             problems,
-            version: presence.version.clone(),
+            version: instance.version.clone(),
             data_dir: shared.paths.data.to_string_lossy().into_owned(),
-            instance: presence.instance.clone(),
-            pid: presence.pid,
-            url: presence.url(),
+            instance: instance.run_id.clone(),
+            pid: instance.pid,
+            url: instance.url(),
             uptime: shared.started.elapsed().as_secs(),
             rss_bytes: memory_stats::memory_stats().map(|stats| stats.physical_mem as u64),
             active_sessions,

@@ -17,7 +17,7 @@ use claude_mem_events::{Envelope, Event, Id};
 use claude_mem_projections::Store;
 use tokio::sync::{broadcast, watch};
 
-use crate::instance::Presence;
+use crate::instance::Instance;
 pub(crate) use appender::Appender;
 use claude_mem_capture::RecorderCache;
 use claude_mem_core::worker_process::Waker;
@@ -33,8 +33,10 @@ const CHANGES_MAX: usize = 256;
 
 /// Page cache of the reader.
 const READER_CACHE_KB: u32 = 128;
-/// Polling interval while a cancelled request ends.
+/// Polling interval while a cancelled request or a round of the main loop ends.
 const CANCEL_POLL: Duration = Duration::from_millis(20);
+/// Maximum time that a health request waits for a round.
+const RECHECK_MAX: Duration = Duration::from_secs(1);
 
 /// State of the process.
 #[derive(Debug)]
@@ -48,13 +50,13 @@ pub struct Shared {
     /// Captures events of programs, with the current settings.
     pub recorder: RecorderCache,
     /// Content of `worker.json`: token, instance, version, port.
-    pub presence: Presence,
+    pub instance: Instance,
     /// Start of the process.
     pub started: Instant,
     /// Changes, for listeners.
     pub changes: broadcast::Sender<Change>,
     /// Progress of the main loop.
-    pub(crate) board: SharedProgress,
+    pub(crate) progress: SharedProgress,
     /// The database, open for health requests, which pages send after every change.
     reader: Mutex<Option<Store>>,
     /// Queue length over time.
@@ -109,8 +111,8 @@ pub enum Change {
 }
 
 impl Shared {
-    /// State of this process, which is announced as `presence`.
-    pub fn new(app: &App, presence: Presence) -> Result<Arc<Self>, Failure> {
+    /// State of this process, which is announced in `worker.json`.
+    pub fn new(app: &App, instance: Instance) -> Result<Arc<Self>, Failure> {
         let waker = Waker::new()
             .map_err(|error| Failure::new(format!("the worker cannot create a socket: {error}")))?;
         let waker = Arc::new(waker);
@@ -121,10 +123,10 @@ impl Shared {
             paths: app.paths.clone(),
             clock: app.clock,
             recorder: RecorderCache::new(app.environment.clone(), app.paths.clone()),
-            presence,
+            instance,
             started: Instant::now(),
             changes: broadcast::Sender::new(CHANGES_MAX),
-            board: SharedProgress::new(),
+            progress: SharedProgress::new(),
             reader: Mutex::default(),
             queue: QueueHistory::default(),
             cancelled: Arc::default(),
@@ -174,13 +176,26 @@ impl Shared {
     pub(crate) async fn cancel_session(&self, session: &str, time_max: Duration) -> bool {
         self.cancelled.add(session, self.clock.now().as_microsecond().cast_unsigned());
         let deadline = Instant::now() + time_max;
-        while self.board.read().sessions.iter().any(|asked| asked == session) {
+        while self.progress.read().sessions.iter().any(|asked| asked == session) {
             if Instant::now() >= deadline {
                 return false;
             }
             tokio::time::sleep(CANCEL_POLL).await;
         }
         true
+    }
+
+    /// Waits for another round of the main loop if the last one failed: the error may be over, as
+    /// when a flood of connections ends.
+    pub(crate) async fn recheck(&self) {
+        let before = self.progress.read();
+        let deadline = Instant::now() + RECHECK_MAX;
+        if before.problem.is_some() {
+            self.wake();
+            while self.progress.read().rounds == before.rounds && Instant::now() < deadline {
+                tokio::time::sleep(CANCEL_POLL).await;
+            }
+        }
     }
 
     /// Reads from the database; `work` gets `None` if there is none yet. One caller at a time, so
@@ -199,11 +214,6 @@ impl Shared {
         work(reader.as_ref())
     }
 
-    /// Whether this session is cancelled.
-    pub fn is_cancelled(&self, session: &str) -> bool {
-        self.cancelled.has(session)
-    }
-
     /// Number of cancelled sessions.
     pub(crate) fn cancelled_entries(&self) -> usize {
         self.cancelled.entries()
@@ -211,7 +221,7 @@ impl Shared {
 
     /// Number of recorded responses that are not indexed yet.
     pub fn unconfirmed(&self) -> usize {
-        self.board.read().unconfirmed
+        self.progress.read().unconfirmed
     }
 
     /// Marks the worker as used, which restarts the idle timeout.

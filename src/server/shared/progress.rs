@@ -28,6 +28,8 @@ pub(crate) struct Progress {
     pub moved: Instant,
     /// Why no provider is available, and until when.
     pub closed: Option<(String, Instant)>,
+    /// Number of rounds of the main loop.
+    pub rounds: u64,
     /// Error of the last round.
     pub problem: Option<String>,
     /// Memories with and without a vector; `None` without a model, and before the first look.
@@ -52,6 +54,7 @@ impl SharedProgress {
             unconfirmed: 0,
             moved: Instant::now(),
             closed: None,
+            rounds: 0,
             problem: None,
             vectors: None,
             vectors_problem: None,

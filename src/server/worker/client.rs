@@ -8,9 +8,9 @@ use std::{
 
 use serde_json::json;
 
-pub use super::jsonl::ask;
+pub use super::line_socket::ask;
 use super::version::is_newer;
-use crate::instance::Presence;
+use crate::instance::Instance;
 use claude_mem_core::worker_process::{ATTEMPTS, start};
 use claude_mem_core::{
     failure::Failure,
@@ -19,7 +19,7 @@ use claude_mem_core::{
 };
 
 /// Polling interval.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Maximum time to start.
 const START_MAX: Duration = Duration::from_secs(15);
 /// Maximum time to stop on request, and then on SIGTERM. Requests in progress and open connections
@@ -31,22 +31,22 @@ const KILL_MAX: Duration = Duration::from_secs(3);
 #[derive(Debug, PartialEq, Eq)]
 pub enum Started {
     /// A new worker is running.
-    New(Presence),
+    New(Instance),
     /// It replaced an older version.
-    InsteadOf(Presence, String),
+    InsteadOf(Instance, String),
     /// A worker was already running.
-    AlreadyThere(Presence),
+    AlreadyThere(Instance),
 }
 
 /// The worker of this data directory, if one is running.
-pub fn find(data: &Path) -> Option<Presence> {
+pub fn find(data: &Path) -> Option<Instance> {
     // A worker that is starting has not written the file yet.
     let deadline = Instant::now() + Duration::from_secs(2);
     while is_worker_running(data) {
-        match Presence::read(data) {
-            Some(presence) => return Some(presence),
+        match Instance::read(data) {
+            Some(instance) => return Some(instance),
             None if Instant::now() > deadline => return None,
-            None => thread::sleep(LOOK),
+            None => thread::sleep(POLL_INTERVAL),
         }
     }
     None
@@ -73,7 +73,7 @@ pub fn ensure(data: &Path) -> Result<Started, Failure> {
     })?;
     let deadline = Instant::now() + START_MAX;
     while Instant::now() < deadline {
-        if let Some(found) = Presence::read(data)
+        if let Some(found) = Instance::read(data)
             && ask(data, &json!({"type": "ping"})).is_ok_and(|answer| answer["pid"] == found.pid)
         {
             return Ok(match older {
@@ -85,7 +85,7 @@ pub fn ensure(data: &Path) -> Result<Started, Failure> {
         if child.try_wait().ok().flatten().is_some() && !is_worker_running(data) {
             break;
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
     Err(Failure::new("the worker did not start")
         .meaning("hooks keep recording, and events stay pending in the log")
@@ -124,7 +124,7 @@ fn has_ended(data: &Path, time_max: Duration) -> bool {
         if Instant::now() > deadline {
             return false;
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
     true
 }

@@ -22,7 +22,7 @@ use claude_mem_core::{failure::Failure, os};
 use claude_mem_memory::semantic::{Depth, embed_missing};
 
 /// Time between the end of a run and the next one: events come in bursts.
-const PAUSE: Duration = Duration::from_secs(3);
+const EMBEDDING_PAUSE: Duration = Duration::from_secs(3);
 /// Time after a failure: an endpoint may be down, and frequent requests do not help.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(60);
 /// How often the texts of all memories are compared with their vectors. Other machines edit
@@ -51,7 +51,7 @@ pub(super) fn start(shared: &Arc<Shared>) -> Result<(), Failure> {
 fn run(shared: &Arc<Shared>, mut changes: Receiver<Change>) {
     os::lower_thread_priority();
     let mut texts_at = Instant::now();
-    let (mut is_unfinished, mut pause) = (false, PAUSE);
+    let (mut is_unfinished, mut pause) = (false, EMBEDDING_PAUSE);
     // The first change shows that the database is complete.
     while is_unfinished || wait_for_fold(&mut changes) {
         thread::sleep(pause);
@@ -62,18 +62,18 @@ fn run(shared: &Arc<Shared>, mut changes: Receiver<Change>) {
         let depth = if is_due { Depth::Texts } else { Depth::Rows };
         match turn(shared, depth) {
             Ok(is_over) => {
-                shared.board.note(|progress| progress.vectors_problem = None);
-                (is_unfinished, pause) = (!is_over, PAUSE);
+                shared.progress.note(|progress| progress.vectors_problem = None);
+                (is_unfinished, pause) = (!is_over, EMBEDDING_PAUSE);
                 if is_due && is_over {
                     texts_at = Instant::now() + TEXTS_EVERY;
                 }
             }
             Err(failure) => {
                 let problem = failure.in_one_line();
-                if shared.board.read().vectors_problem.as_ref() != Some(&problem) {
+                if shared.progress.read().vectors_problem.as_ref() != Some(&problem) {
                     tracing::warn!("embedding: {problem}");
                 }
-                shared.board.note(|progress| progress.vectors_problem = Some(problem));
+                shared.progress.note(|progress| progress.vectors_problem = Some(problem));
                 (is_unfinished, pause) = (true, PAUSE_AFTER_FAILURE);
             }
         }
@@ -103,7 +103,7 @@ fn turn(shared: &Arc<Shared>, depth: Depth) -> Result<bool, Failure> {
     let (mut busy, mut times) = (None, os::thread_times());
     let done = embed_missing(&app, &store, depth, 1, |_, _, counts| {
         busy.get_or_insert_with(|| shared.busy());
-        shared.board.note(|progress| progress.vectors = Some(counts));
+        shared.progress.note(|progress| progress.vectors = Some(counts));
         while shared.is_searching() && !shared.is_ending() {
             thread::sleep(SEARCH_POLL);
         }
@@ -111,7 +111,7 @@ fn turn(shared: &Arc<Shared>, depth: Depth) -> Result<bool, Failure> {
         times = os::thread_times();
         !shared.is_ending()
     })?;
-    shared.board.note(|progress| progress.vectors = done.map(|done| done.counts));
+    shared.progress.note(|progress| progress.vectors = done.map(|done| done.counts));
     let Some(done) = done else { return Ok(true) };
     if done.embedded > 0 {
         tracing::debug!(memories = done.embedded, missing = done.counts.missing, "embedded");

@@ -1,6 +1,9 @@
-//! The HTTP port: the configured one, else a free one.
+//! The HTTP port: the one of the last worker, else the configured one, else a free one.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::{
+    fs,
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
+};
 
 use claude_mem_core::{
     diagnostics::{self, Level},
@@ -9,14 +12,32 @@ use claude_mem_core::{
         Settings,
         table::{WORKER_HOST, WORKER_PORT, WORKER_REMOTE},
     },
+    user_file::{self, Readers},
 };
+
+/// The configured port and the one that was used for it. If the configured one is taken, the next
+/// worker still uses the same port, so that open pages and bookmarks find it. 0 asks for another
+/// port each time.
+const FILE: &str = "worker.port";
 
 /// Listens. If the port is taken, uses any other: the actual one is in `worker.json`.
 pub(super) fn listen(paths: &Paths, settings: &Settings) -> std::io::Result<TcpListener> {
     let host = host(paths, settings);
     let port = settings.get(&WORKER_PORT);
-    let listener = TcpListener::bind(SocketAddr::new(host, port))
-        .or_else(|_| TcpListener::bind(SocketAddr::new(host, 0)))?;
+    let file = paths.data.join(FILE);
+    let last = fs::read_to_string(&file).unwrap_or_default();
+    let last =
+        last.trim().split_once(' ').filter(|(configured, _)| *configured == port.to_string());
+    let last = last.and_then(|(_, used)| used.parse().ok()).filter(|_| port != 0);
+    // Binds to the first of these that is free.
+    let ports = last.into_iter().chain([port, 0]);
+    let addresses: Vec<_> = ports.map(|port| SocketAddr::new(host, port)).collect();
+    let listener = TcpListener::bind(&addresses[..])?;
+    let used = listener.local_addr()?.port();
+    if port != 0 && last != Some(used) {
+        // Without it, the next worker may use another port.
+        let _ = user_file::write(&file, format!("{port} {used}\n").as_bytes(), Readers::Owner);
+    }
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
@@ -40,22 +61,34 @@ fn host(paths: &Paths, settings: &Settings) -> IpAddr {
 mod tests {
     use super::*;
     use claude_mem_core::environment::Environment;
+    use std::path::Path;
 
     fn listening(variables: &[(&str, &str)]) -> SocketAddr {
         let data = tempfile::tempdir().unwrap();
-        let paths = Paths { home: None, data: data.path().into() };
+        listening_in(data.path(), variables)
+    }
+
+    fn listening_in(data: &Path, variables: &[(&str, &str)]) -> SocketAddr {
+        let paths = Paths { home: None, data: data.into() };
         let settings = Settings::load(&paths, &Environment::fixed(variables));
         listen(&paths, &settings).unwrap().local_addr().unwrap()
     }
 
     #[test]
-    fn an_occupied_port_is_replaced_by_a_free_one() {
-        let taken = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let held = TcpListener::bind(taken).unwrap();
-        let port = taken.port().to_string();
-        let found = listening(&[("CLAUDE_MEM_WORKER_PORT", &port)]);
-        assert_ne!(found.port(), taken.port());
+    fn an_occupied_port_is_replaced_by_a_free_one_that_the_next_worker_uses_too() {
+        let data = tempfile::tempdir().unwrap();
+        let held = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = held.local_addr().unwrap().port();
+        let listening = |port: u16| {
+            let port = port.to_string();
+            listening_in(data.path(), &[("CLAUDE_MEM_WORKER_PORT", &port)]).port()
+        };
+        let used = listening(port);
+        assert_ne!(used, port);
         drop(held);
+        assert_eq!(listening(port), used);
+        let other = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        assert_eq!(listening(other), other, "the setting was changed");
     }
 
     #[test]

@@ -28,11 +28,11 @@ use claude_mem_distill::{
 use claude_mem_memory::store;
 
 /// Maximum delay after a missed wake-up.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time until appended events are flushed to disk.
 const UNSYNCED_MAX: Duration = Duration::from_millis(500);
 /// Delay after an internal error.
-const PAUSE: Duration = Duration::from_secs(5);
+const ERROR_BACKOFF: Duration = Duration::from_secs(5);
 /// Maximum number of turns planned in one round.
 const TURNS_MAX: usize = 1000;
 /// Time for requests to finish at shutdown.
@@ -57,7 +57,7 @@ struct MainLoop {
     /// When to plan again without a wake-up.
     plan_at: Option<Instant>,
     /// Whether events are pending.
-    has_prospects: bool,
+    has_distillable: bool,
     active: Instant,
     throttle: Throttle,
     problem: Option<String>,
@@ -103,7 +103,7 @@ pub(super) fn start(
         seen: None,
         sync_at: None,
         plan_at: Some(Instant::now()),
-        has_prospects: false,
+        has_distillable: false,
         active: Instant::now(),
         throttle: Throttle::default(),
         problem: None,
@@ -124,7 +124,7 @@ fn open(app: &mut App) -> Result<Store, Failure> {
 impl MainLoop {
     fn run(mut self) {
         let mut reason = WakeReason::Nothing;
-        let mut is_proven = false;
+        let mut has_succeeded = false;
         while !self.shared.is_ending() {
             if !self.lock.is_in_place(&self.shared.paths.data) {
                 self.shared.end_because(End::Deleted);
@@ -133,9 +133,9 @@ impl MainLoop {
             let began = Instant::now();
             let done = self.round(reason);
             self.throttle.worked(began.elapsed());
-            if done.is_ok() && !is_proven {
+            if done.is_ok() && !has_succeeded {
                 forget_attempts(&self.shared.paths.data);
-                is_proven = true;
+                has_succeeded = true;
             }
             self.report(done.err().map(|failure| failure.in_one_line()));
             self.sync_if_due();
@@ -153,7 +153,7 @@ impl MainLoop {
     fn round(&mut self, reason: WakeReason) -> Result<(), Failure> {
         let finished = self.distilling.results();
         let has_new_settings = self.reload_settings()?;
-        let seen = self.look();
+        let seen = self.observe_log();
         let has_grown = self.seen != Some(seen);
         if has_grown {
             // Failures that we record ourselves do not count as use.
@@ -168,7 +168,7 @@ impl MainLoop {
             self.shared.notify(Change::Folded);
         }
         if !finished.is_empty() {
-            self.shared.board.update(|progress| progress.moved = Instant::now());
+            self.shared.progress.update(|progress| progress.moved = Instant::now());
         }
         if finished.iter().any(|report| report.answered > 0) {
             self.active = Instant::now();
@@ -179,7 +179,7 @@ impl MainLoop {
         }
         if has_new_settings {
             // An earlier failure of the provider may be outdated.
-            let progress = self.shared.board.read();
+            let progress = self.shared.progress.read();
             let (is_processing, waiting) = (progress.asking > 0, progress.waiting);
             self.shared.notify(Change::Processing { is_processing, waiting });
         }
@@ -202,7 +202,7 @@ impl MainLoop {
 
     /// Detects changes by the active segment, the spill directory, and the
     /// database files.
-    fn look(&self) -> LogState {
+    fn observe_log(&self) -> LogState {
         let log = self.shared.paths.log();
         let spilled = fs::metadata(log.join("spill")).ok();
         LogState {
@@ -214,13 +214,13 @@ impl MainLoop {
 
     fn fold(&mut self) -> Result<(), Failure> {
         let dir = self.shared.paths.log();
-        if self.seen.is_none_or(|seen| seen.spilled != self.look().spilled) {
+        if self.seen.is_none_or(|seen| seen.spilled != self.observe_log().spilled) {
             // A failure does not affect reading the log.
             let _ = maintain(&dir, &Options::default());
         }
         let log = Log::open(&dir, Options::default())?;
         let shared = &self.shared;
-        let folded = self.store.catch_up(&log, |_| shared.board.update(|_| ()))?;
+        let folded = self.store.catch_up(&log, |_| shared.progress.update(|_| ()))?;
         tracing::debug!(events = folded.events, "indexed");
         self.shared.notify(Change::Folded);
         Ok(())
@@ -228,7 +228,7 @@ impl MainLoop {
 
     /// Starts requests that are due, and computes the next time.
     fn plan(&mut self) -> Result<(), Failure> {
-        self.plan_at = Some(Instant::now() + PAUSE);
+        self.plan_at = Some(Instant::now() + ERROR_BACKOFF);
         let before = self.distilling.running().len();
         let mut round = self.distilling.plan(&self.app, &self.store)?;
         if round.state == LoopState::Claimed {
@@ -237,7 +237,7 @@ impl MainLoop {
             round = self.distilling.plan(&self.app, &self.store)?;
         }
         self.plan_at = round.next;
-        self.has_prospects = round.pending > 0 && !matches!(round.state, LoopState::Closed(..));
+        self.has_distillable = round.pending > 0 && !matches!(round.state, LoopState::Closed(..));
         self.publish(&round, self.distilling.running().len() != before);
         Ok(())
     }
@@ -246,8 +246,8 @@ impl MainLoop {
         let (asking, waiting) = (self.distilling.running().len(), round.pending);
         let is_closed = matches!(round.state, LoopState::Closed(..));
         let (provider, model) = self.distilling.provider().unwrap_or_default();
-        let before = self.shared.board.read();
-        self.shared.board.update(|progress| {
+        let before = self.shared.progress.read();
+        self.shared.progress.update(|progress| {
             progress.provider = provider.into();
             progress.model = model.into();
             progress.asking = asking;
@@ -272,7 +272,10 @@ impl MainLoop {
 
     /// Logs a problem once, however long it lasts.
     fn report(&mut self, problem: Option<String>) {
-        self.shared.board.update(|progress| progress.problem.clone_from(&problem));
+        self.shared.progress.update(|progress| {
+            progress.rounds += 1;
+            progress.problem.clone_from(&problem);
+        });
         if let Some(message) = &problem
             && self.problem != problem
         {
@@ -306,7 +309,7 @@ impl MainLoop {
         let until = |at: Instant| at.saturating_duration_since(now);
         let sync = self.sync_at.map(until);
         let plan = self.plan_at.map(until);
-        let pause = if self.problem.is_some() { PAUSE } else { LOOK };
+        let pause = if self.problem.is_some() { ERROR_BACKOFF } else { POLL_INTERVAL };
         let pause = [sync, plan].into_iter().flatten().fold(pause, Duration::min);
         self.wake_listener.wait(pause);
         self.throttle.rested(began.elapsed());
@@ -323,7 +326,7 @@ impl MainLoop {
             }
             reason = WakeReason::Growth;
             let theirs = String::from_utf8_lossy(&version[..len]);
-            if is_newer(&theirs, &self.shared.presence.version) {
+            if is_newer(&theirs, &self.shared.instance.version) {
                 // The newer program finds no worker next time, and starts its own.
                 self.shared.end_because(End::Replaced);
             }
@@ -337,7 +340,7 @@ impl MainLoop {
         let idle = Duration::from_secs(seconds);
         seconds > 0
             && self.distilling.running().is_empty()
-            && !self.has_prospects
+            && !self.has_distillable
             && self.active.elapsed() >= idle
             && self.shared.is_quiet_for(idle)
     }

@@ -6,7 +6,7 @@
 
 pub mod client;
 mod embedding;
-mod jsonl;
+mod line_socket;
 mod listen;
 mod log_layer;
 mod main_loop;
@@ -14,14 +14,13 @@ pub mod periodic;
 mod periodic_pull;
 mod periodic_ship;
 pub mod recall;
-pub mod service;
 mod throttle;
 mod version;
 
 use std::{fs, panic, sync::Arc, time::Duration};
 
 use crate::{
-    instance::Presence,
+    instance::Instance,
     shared::{End, Shared},
 };
 use claude_mem_core::worker_process::WorkerLock;
@@ -67,15 +66,15 @@ pub fn run(app: &App, is_background: bool) -> Result<Option<End>, Failure> {
     let sockets = Sockets::open(&app)?;
     let address = sockets.http.local_addr().map_err(|error| broken("listen", &error))?;
     let now_us = app.clock.now().as_microsecond().cast_unsigned();
-    let presence = Presence::new(&address.ip().to_string(), address.port(), now_us)
+    let instance = Instance::new(&address.ip().to_string(), address.port(), now_us)
         .map_err(|error| broken("create a token", &error))?;
     log_layer::start(&data, &app.settings.get(&LOG));
-    tracing::info!("version {} is listening at {}", presence.version, presence.url());
+    tracing::info!("version {} is listening at {}", instance.version, instance.url());
     log_panics();
-    let served = serve_all(&app, sockets, presence, &lock);
+    let served = serve_all(&app, sockets, instance, &lock);
     if lock.is_in_place(&data) {
-        Presence::remove(&data);
-        for socket in [jsonl::SOCKET, claude_mem_core::worker_process::WAKE_SOCKET] {
+        Instance::remove(&data);
+        for socket in [line_socket::SOCKET, claude_mem_core::worker_process::WAKE_SOCKET] {
             let _ = fs::remove_file(data.join(socket));
         }
     }
@@ -108,7 +107,8 @@ impl Sockets {
         Ok(Self {
             http: listen::listen(&app.paths, &app.settings)
                 .map_err(|error| broken("listen on any port", &error))?,
-            lines: jsonl::listen_here().map_err(|error| broken("create worker.sock", &error))?,
+            lines: line_socket::listen_here()
+                .map_err(|error| broken("create worker.sock", &error))?,
             wake: claude_mem_core::worker_process::listen_here()
                 .map_err(|error| broken("create worker.wake", &error))?,
         })
@@ -118,10 +118,10 @@ impl Sockets {
 fn serve_all(
     app: &App,
     sockets: Sockets,
-    presence: Presence,
+    instance: Instance,
     lock: &Arc<WorkerLock>,
 ) -> Result<End, Failure> {
-    let shared = Shared::new(app, presence)?;
+    let shared = Shared::new(app, instance)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_MAX)
@@ -149,13 +149,13 @@ async fn serve(
     let lines = lines.listen()?;
     let termination = os::termination()?;
     // A reader of this file may stop us at once.
-    shared.presence.write(&shared.paths.data)?;
+    shared.instance.write(&shared.paths.data)?;
     let asked = Arc::clone(&shared);
     tokio::spawn(async move {
         termination.await;
         asked.end();
     });
-    tokio::spawn(jsonl::serve(lines, Arc::clone(&shared)));
+    tokio::spawn(line_socket::serve(lines, Arc::clone(&shared)));
     periodic::start(&shared);
     let (ending, ended) = (Arc::clone(&shared), Arc::clone(&shared));
     let serving = http::serve(http, shared, async move { ending.ended().await });

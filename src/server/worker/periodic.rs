@@ -38,7 +38,7 @@ pub static ALL: &[PeriodicJob] = &[
     // An event is in the remote within a second.
     PeriodicJob { name: "ship", every: Duration::from_millis(500), run: periodic_ship::turn },
     PeriodicJob { name: "repair", every: Duration::from_secs(10), run: repair_log },
-    periodic_pull::JOB,
+    periodic_pull::PULL_JOB,
     PeriodicJob { name: "compaction", every: MINUTE.saturating_mul(60), run: compact },
 ];
 

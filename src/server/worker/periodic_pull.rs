@@ -23,7 +23,7 @@ use claude_mem_sync::ship::{
 
 /// Other hosts' memories are needed at the next session start, not at once; and every request to a
 /// bucket costs money.
-pub(crate) const JOB: PeriodicJob =
+pub(crate) const PULL_JOB: PeriodicJob =
     PeriodicJob { name: "pull", every: Duration::from_secs(20), run };
 
 /// When to retry after a failure.

@@ -11,7 +11,7 @@ use claude_mem_projections::search::Recall;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::jsonl::{SOCKET, failed};
+use super::line_socket::{SOCKET, failed};
 use crate::shared::Shared;
 
 /// Maximum time that a prompt waits for the worker, which embeds only the beginning of it for that

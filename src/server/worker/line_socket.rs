@@ -305,9 +305,9 @@ fn of_line(shared: &Arc<Shared>, line: &str) -> Result<ParsedLine, String> {
         "finalize" => facts(shared, &[IncomingKind::SessionEnd], message),
         "ping" => Ok(ParsedLine::Response(json!({
             "status": "ok",
-            "version": shared.presence.version,
-            "instance": shared.presence.instance,
-            "pid": shared.presence.pid,
+            "version": shared.instance.version,
+            "instance": shared.instance.run_id,
+            "pid": shared.instance.pid,
         }))),
         "health" => Ok(ParsedLine::Health),
         "recall" => RecallMessage::read(line).map(ParsedLine::Recall),

@@ -25,12 +25,15 @@ pub(super) struct Queued {
     /// Why it was skipped: `private`, `project_excluded`, `tool_excluded`, `session_memory_meta`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<&'static str>,
+    /// Number of other pending events of the session, for requests that name it by number.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "queueLength")]
+    pub(super) queue_length: Option<u32>,
 }
 
 impl Queued {
     pub(super) fn of(reason: Option<&'static str>) -> Self {
         let status = if reason.is_none() { "queued" } else { "skipped" };
-        Self { status, reason }
+        Self { status, reason, queue_length: None }
     }
 }
 
