@@ -300,7 +300,7 @@ fn a_hook_that_gets_no_more_memory_counts_its_event_and_stays_silent() {
     let payload = json!({"session_id": "s1", "cwd": "/p", "hook_event_name": "PostToolUse",
         "tool_name": "Bash", "tool_input": {}, "tool_response": {"stdout": output}});
     let mut runs = 0;
-    for kilobytes in (0..400_000).step_by(8_000).rev() {
+    for kilobytes in (0..400_000).step_by(25_000).rev() {
         // Below some limit, not even the program can be loaded.
         if !limited(kilobytes, "--version", "").status.success() {
             break;

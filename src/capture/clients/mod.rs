@@ -9,8 +9,6 @@ mod copilot;
 mod cursor;
 mod droid;
 pub(crate) mod evidence;
-#[cfg(test)]
-mod example;
 mod gemini;
 mod json_values;
 mod kimi;
@@ -167,8 +165,6 @@ pub static CLIENTS: &[&Client] = &[
     &gemini::GEMINI,
     &kimi::KIMI,
     &opencode::OPENCODE,
-    #[cfg(test)]
-    &example::EXAMPLE,
 ];
 
 /// The fields of a payload about its session, for every event.
