@@ -1,11 +1,11 @@
 //! Builds an event from a client's report: applies private turns and tool exclusions, and redacts
-//! every field.
+//! every text of the event.
 
 use std::{borrow::Cow, collections::HashMap, io, path::Path};
 
 use claude_mem_events::{
-    Event, PromptSubmitted, Remark, SessionEnded, SessionStarted, StopScope, Submitter,
-    SummaryRequested, ToolUsed,
+    Event, PromptSubmitted, SessionEnded, SessionStarted, StopScope, Submitter, SummaryRequested,
+    TextForm, ToolUsed, VisitTexts as _,
 };
 
 use crate::{
@@ -71,22 +71,41 @@ impl From<Skip> for NotBuilt {
 
 impl EventBuilder<'_, '_> {
     pub(super) fn build(mut self, incoming: Incoming<'_>) -> Result<Event, NotBuilt> {
-        match incoming {
-            Incoming::SessionStart(start) => Ok(self.session_started(&start).into()),
-            Incoming::Prompt(prompt) => self.prompt_submitted(&prompt).map(Event::from),
-            Incoming::FileUse(_) | Incoming::Answer(_) => Err(Skip::NotForUs.into()),
-            Incoming::ToolUse(tool_use) => Ok(self.tool_used(tool_use)?.into()),
-            Incoming::Stop(stop) => Ok(self.summary_requested(stop)?.into()),
-            Incoming::SessionEnd(end) => Ok(self.session_ended(&end).into()),
-        }
+        let mut event = match incoming {
+            Incoming::SessionStart(start) => self.session_started(start).into(),
+            Incoming::Prompt(prompt) => self.prompt_submitted(&prompt)?.into(),
+            Incoming::FileUse(_) | Incoming::Answer(_) => return Err(Skip::NotForUs.into()),
+            Incoming::ToolUse(tool_use) => self.tool_used(tool_use)?.into(),
+            Incoming::Stop(stop) => self.summary_requested(stop)?.into(),
+            Incoming::SessionEnd(end) => self.session_ended(end).into(),
+        };
+        self.redact(&mut event);
+        Ok(event)
     }
 
-    fn session_started(&mut self, start: &SessionStart<'_>) -> SessionStarted {
+    /// Redacts every text of an event, and cuts what would make the record too long.
+    fn redact(&mut self, event: &mut Event) {
+        event.visit_texts(&mut |form, text| {
+            if text.is_empty() {
+                return;
+            }
+            let policy = self.policy.after(self.bytes_used);
+            *text = match form {
+                TextForm::Json => redact_json(text, policy),
+                TextForm::Plain | TextForm::Path | TextForm::Reply => {
+                    redact_text(text, policy).text
+                }
+            };
+            self.bytes_used += text.len();
+        });
+    }
+
+    fn session_started(&mut self, start: SessionStart<'_>) -> SessionStarted {
         SessionStarted {
-            source: self.text(&start.source),
+            source: start.source.into(),
             cwd: std::mem::take(&mut self.cwd),
-            model: self.text(&start.model),
-            transcript_path: self.text(&start.transcript_path),
+            model: start.model.into(),
+            transcript_path: start.transcript_path.into(),
             extra: self.extra(),
         }
     }
@@ -94,8 +113,8 @@ impl EventBuilder<'_, '_> {
     /// A fully private prompt makes the whole turn private. The marker is written before the prompt
     /// is recorded, so that later tool uses of the turn always see it.
     fn prompt_submitted(&mut self, prompt: &Prompt<'_>) -> Result<PromptSubmitted, NotBuilt> {
-        let prompt_id = self.text(&prompt.prompt_id);
-        let redacted = redact_text(&prompt.text, self.policy());
+        let prompt_id = redact_text(&prompt.prompt_id, self.policy).text;
+        let redacted = redact_text(&prompt.text, self.policy);
         let submitter = submitter(&prompt.text);
         let is_private = match (submitter, redacted.wholly_private) {
             // The result of a background task is as private as the turn that started it.
@@ -125,11 +144,10 @@ impl EventBuilder<'_, '_> {
     }
 
     fn tool_used(&mut self, mut tool_use: ToolUse<'_>) -> Result<ToolUsed, Skip> {
-        let tool = self.text(&tool_use.tool);
         if self.turn.is_on() {
             return Err(Skip::Private);
         }
-        if let Some(skip) = self.skip(&tool) {
+        if let Some(skip) = self.skip(&tool_use.tool) {
             return Err(skip);
         }
         if names_excluded_file(self.settings, &tool_use.input, Path::new(&self.cwd), self.home) {
@@ -137,17 +155,17 @@ impl EventBuilder<'_, '_> {
         }
         self.find_exit_code(&mut tool_use);
         Ok(ToolUsed {
-            tool,
-            input: self.json(&tool_use.input),
-            output: self.json(&tool_use.output),
-            error: self.text(&tool_use.error),
+            tool: tool_use.tool.into(),
+            input: tool_use.input.into(),
+            output: tool_use.output.into(),
+            error: tool_use.error.into(),
             has_failed: tool_use.has_failed,
             is_interrupt: tool_use.is_interrupt,
-            tool_use_id: self.text(&tool_use.tool_use_id),
+            tool_use_id: tool_use.tool_use_id.into(),
             cwd: std::mem::take(&mut self.cwd),
-            agent_id: self.text(&tool_use.agent_id),
-            agent_type: self.text(&tool_use.agent_type),
-            prompt_id: self.text(&tool_use.prompt_id),
+            agent_id: tool_use.agent_id.into(),
+            agent_type: tool_use.agent_type.into(),
+            prompt_id: tool_use.prompt_id.into(),
             duration_ms: tool_use.duration_ms,
             extra: self.extra(),
         })
@@ -191,8 +209,7 @@ impl EventBuilder<'_, '_> {
         {
             return Err(Skip::Private);
         }
-        let remarks = self.remarks(&stop);
-        let agent_type = self.text(&stop.agent_type);
+        let mut remarks = self.remarks(&stop);
         let (user, assistant) = match stop.last_messages {
             LastMessages::Given { user, assistant } => (user, assistant),
             LastMessages::InTranscript(path) => {
@@ -207,16 +224,16 @@ impl EventBuilder<'_, '_> {
         };
         Ok(SummaryRequested {
             scope: stop.scope,
-            last_user_message: self.text(&user),
-            last_assistant_message: self.text(&assistant),
+            remarks: remarks.take(&assistant, self.policy),
+            last_user_message: user.into(),
+            last_assistant_message: assistant.into(),
             is_stop_hook_active: stop.is_stop_hook_active,
             background_tasks: stop.background_tasks,
-            agent_id: self.text(&stop.agent_id),
-            agent_type,
-            prompt_id: self.text(&stop.prompt_id),
+            agent_id: stop.agent_id.into(),
+            agent_type: stop.agent_type.into(),
+            prompt_id: stop.prompt_id.into(),
             cwd: std::mem::take(&mut self.cwd),
             extra: self.extra(),
-            remarks: self.cleaned_remarks(remarks, &assistant),
         })
     }
 
@@ -274,43 +291,14 @@ impl EventBuilder<'_, '_> {
         }
     }
 
-    fn cleaned_remarks(&mut self, mut remarks: Remarks, last_message: &str) -> Vec<Remark> {
-        let remarks = remarks.take(last_message, self.policy());
-        self.bytes_used += remarks.iter().map(|remark| remark.text.len()).sum::<usize>();
-        remarks
-    }
-
     /// A private turn ends with its session.
-    fn session_ended(&mut self, end: &SessionEnd<'_>) -> SessionEnded {
+    fn session_ended(&mut self, end: SessionEnd<'_>) -> SessionEnded {
         self.turn.end();
-        SessionEnded { reason: self.text(&end.reason), extra: self.extra() }
-    }
-
-    fn text(&mut self, text: &str) -> String {
-        if text.is_empty() {
-            return String::new();
-        }
-        let text = redact_text(text, self.policy()).text;
-        self.bytes_used += text.len();
-        text
-    }
-
-    fn json(&mut self, json: &str) -> String {
-        if json.is_empty() {
-            return String::new();
-        }
-        let json = redact_json(json, self.policy());
-        self.bytes_used += json.len();
-        json
+        SessionEnded { reason: end.reason.into(), extra: self.extra() }
     }
 
     /// Fields that the client's parser did not recognize.
     fn extra(&mut self) -> String {
-        let rest = std::mem::take(&mut self.rest).rest();
-        if rest.is_empty() { rest } else { redact_json(&rest, self.policy()) }
-    }
-
-    fn policy(&self) -> Policy {
-        self.policy.after(self.bytes_used)
+        std::mem::take(&mut self.rest).rest()
     }
 }

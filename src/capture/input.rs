@@ -2,11 +2,8 @@
 
 use std::{
     io,
-    ops::Deref,
     time::{Duration, Instant},
 };
-
-use memmap2::MmapMut;
 
 use claude_mem_core::os::{self, Source};
 
@@ -24,67 +21,22 @@ const PIPE_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Input {
     /// The part that is kept.
-    pub(super) bytes: Bytes,
+    pub(super) bytes: Vec<u8>,
     /// The total length.
     pub(super) len: u64,
     /// Why `bytes` is not complete.
     pub(super) cut: Option<&'static str>,
 }
 
-/// The payload in memory. Nearly all payloads fit into a pipe's buffer. Larger ones are read into
-/// huge pages, because the page faults of a megabyte of small pages take longer than all other
-/// work.
-#[derive(Debug)]
-pub(super) enum Bytes {
-    Small(Vec<u8>),
-    Large { buffer: MmapMut, len: usize },
-}
-
-impl Deref for Bytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Self::Small(bytes) => bytes,
-            Self::Large { buffer, len } => &buffer[..*len],
-        }
+/// Reads once and appends, without clearing the buffer first.
+fn read_more(source: &impl Source, bytes: &mut Vec<u8>) -> io::Result<usize> {
+    if bytes.len() == bytes.capacity() {
+        // More data follows. With a larger pipe the writer does not wait after every 64 KB.
+        os::widen(source);
+        // 64 KB times a power of four is exactly the maximum.
+        bytes.reserve_exact(3 * bytes.len());
     }
-}
-
-impl Bytes {
-    fn new() -> Self {
-        Self::Small(Vec::with_capacity(PIPE_BYTES))
-    }
-
-    /// Reads once and appends, without clearing the buffer first.
-    fn read(&mut self, source: &impl Source) -> io::Result<usize> {
-        if matches!(self, Self::Small(bytes) if bytes.len() == bytes.capacity()) {
-            // More data follows. With a larger pipe the writer does not wait after every 64 KB.
-            os::widen(source);
-            self.grow();
-        }
-        match self {
-            Self::Small(bytes) => os::read_behind(source, bytes),
-            Self::Large { buffer, len } => {
-                let count = os::read(source, &mut buffer[*len..])?;
-                *len += count;
-                Ok(count)
-            }
-        }
-    }
-
-    fn grow(&mut self) {
-        let Self::Small(bytes) = self else { return };
-        match MmapMut::map_anon(BYTES_MAX) {
-            Ok(mut buffer) => {
-                os::advise_huge(&buffer);
-                buffer[..bytes.len()].copy_from_slice(bytes);
-                *self = Self::Large { len: bytes.len(), buffer };
-            }
-            // 64 KB times a power of four is exactly the maximum.
-            Err(_) => bytes.reserve_exact(3 * bytes.len()),
-        }
-    }
+    os::read_behind(source, bytes)
 }
 
 /// Reads stdin until its end, a pause, or a limit.
@@ -93,7 +45,7 @@ pub fn read() -> Input {
 }
 
 fn read_from(source: &impl Source) -> Input {
-    let mut input = Input { bytes: Bytes::new(), len: 0, cut: None };
+    let mut input = Input { bytes: Vec::with_capacity(PIPE_BYTES), len: 0, cut: None };
     let begun = Instant::now();
     loop {
         if begun.elapsed() > TIME_MAX || !os::is_ready(source, SILENCE_MAX) {
@@ -124,7 +76,7 @@ impl Input {
 
     #[cfg(test)]
     pub(super) fn of(bytes: &[u8]) -> Self {
-        Self { bytes: Bytes::Small(bytes.to_vec()), len: bytes.len() as u64, cut: None }
+        Self { bytes: bytes.to_vec(), len: bytes.len() as u64, cut: None }
     }
 
     fn read_some(&mut self, source: &impl Source) -> io::Result<usize> {
@@ -136,7 +88,7 @@ impl Input {
             }
             return Ok(count);
         }
-        let count = self.bytes.read(source)?;
+        let count = read_more(source, &mut self.bytes)?;
         self.len += count as u64;
         Ok(count)
     }

@@ -1,8 +1,8 @@
 //! Redacts a whole event before it is appended, on every channel other than hooks.
 //!
-//! Events of clients are redacted field by field in `build_event.rs`. Everything else that is
-//! recorded passes through here: imported events, replies of models, notes, and old events when
-//! `claude-mem redact` runs.
+//! Events of clients are redacted in `build_event.rs`, which also cuts long texts. Everything else
+//! that is recorded passes through here: imported events, replies of models, notes, and old events
+//! when `claude-mem redact` runs.
 
 use claude_mem_events::{Envelope, Event, TextForm, VisitTexts};
 

@@ -217,17 +217,6 @@ pub fn widen(pipe: &impl Source) {
 #[cfg(not(target_os = "linux"))]
 pub fn widen(_pipe: &impl Source) {}
 
-/// Asks for huge pages for a buffer that will be filled.
-#[cfg(target_os = "linux")]
-#[inline]
-pub fn advise_huge(room: &memmap2::MmapMut) {
-    let _ = room.advise(memmap2::Advice::HugePage);
-}
-
-/// No huge pages here.
-#[cfg(not(target_os = "linux"))]
-pub fn advise_huge(_room: &memmap2::MmapMut) {}
-
 /// Gives this thread the lowest priority.
 #[cfg(target_os = "linux")]
 pub fn lower_thread_priority() {

@@ -217,9 +217,6 @@ fn owned(source: &impl Source) -> io::Result<OwnedHandle> {
 /// Pipes keep their size.
 pub fn widen(_pipe: &impl Source) {}
 
-/// There are no huge pages.
-pub fn advise_huge(_room: &memmap2::MmapMut) {}
-
 /// Threads keep their priority.
 pub fn lower_thread_priority() {}
 
