@@ -2,9 +2,9 @@
 
 use claude_mem_log::{
     format::{
-        FRAME_HEADER_LEN, FrameHeader, GapReason, Seal, SegmentHeader, Synced, decode_log_id,
+        FRAME_HEADER_LEN, FrameHeader, GapReason, Seal, SegmentHeader, SyncMark, decode_log_id,
     },
-    recovery::{self, ScanResult, Source},
+    scan::{self, ScanResult, Source},
 };
 use std::io;
 
@@ -15,10 +15,9 @@ pub fn scan(data: &[u8]) {
     let salt = u32::from_le_bytes(*salt);
     let mut offset = 0;
     loop {
-        let found = recovery::scan(&mut &*bytes, offset, salt).expect("memory does not fail");
+        let found = scan::scan(&mut &*bytes, offset, salt).expect("memory does not fail");
         assert_eq!(found, slow(bytes, offset as usize, salt), "at {offset}");
-        let narrow =
-            recovery::scan(&mut Narrow(bytes), offset, salt).expect("memory does not fail");
+        let narrow = scan::scan(&mut Narrow(bytes), offset, salt).expect("memory does not fail");
         assert_eq!(found, narrow, "at {offset}");
         match found.when_closed(offset).end(offset) {
             Some(next) => {
@@ -84,8 +83,8 @@ pub fn seal(data: &[u8]) {
 
 /// The small files and the header of a segment.
 pub fn marks(data: &[u8]) {
-    if let Some(synced) = Synced::decode(data) {
-        assert_eq!(synced.encode(), data[..Synced::LEN]);
+    if let Some(synced) = SyncMark::decode(data) {
+        assert_eq!(synced.encode(), data[..SyncMark::LEN]);
     }
     if let Some(header) = SegmentHeader::decode(data) {
         assert_eq!(SegmentHeader::decode(&header.encode()), Some(header));

@@ -3,7 +3,7 @@
 use crate::{
     Error,
     disk::Disk,
-    format::{self, SEGMENT_HEADER_LEN, SegmentHeader, Synced},
+    format::{self, SEGMENT_HEADER_LEN, SegmentHeader, SyncMark},
 };
 use std::{
     collections::BTreeMap,
@@ -190,10 +190,10 @@ impl Directory {
     }
 
     /// Reads `synced` or `suspect`.
-    pub(crate) fn read_marker(&self, path: &Path) -> Option<Synced> {
-        let mut bytes = [0; Synced::LEN];
+    pub(crate) fn read_marker(&self, path: &Path) -> Option<SyncMark> {
+        let mut bytes = [0; SyncMark::LEN];
         let len = self.disk.open_read(path).ok()?.read_at(&mut bytes, 0).ok()?;
-        Synced::decode(&bytes[..len])
+        SyncMark::decode(&bytes[..len])
     }
 
     /// The number of `active.log` if its own header is damaged.

@@ -10,8 +10,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-pub use crate::system::Lock;
 use crate::system::{self, CreateOptionsExt as _, FileExt as _};
+pub use crate::system::{FileMap, Lock};
 
 /// A file system.
 pub trait Disk: Debug + Send + Sync {
@@ -72,6 +72,10 @@ pub trait File: Debug + Send + Sync {
     fn allocate(&self, len: u64) -> io::Result<()>;
     /// Whether the file is on a network file system, where concurrent appends are a race.
     fn is_shared_over_network(&self) -> bool;
+    /// Maps the file, which is complete; `None` if it has to be read.
+    fn map(&self) -> Option<FileMap> {
+        None
+    }
 }
 
 /// The result of a `write`.
@@ -216,5 +220,12 @@ impl File for RealFile {
 
     fn is_shared_over_network(&self) -> bool {
         system::is_shared_over_network(&self.0)
+    }
+
+    fn map(&self) -> Option<FileMap> {
+        match self.is_shared_over_network() {
+            true => None,
+            false => FileMap::new(&self.0),
+        }
     }
 }

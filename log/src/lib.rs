@@ -62,7 +62,7 @@ mod error;
 pub mod format;
 mod id;
 mod read;
-pub mod recovery;
+pub mod scan;
 pub mod system;
 mod verify;
 mod write;

@@ -3,9 +3,9 @@
 use crate::{
     Error, Gap, GapReason, Log, Options, SegmentInfo,
     directory::Directory,
-    format::{KIND_CHAIN, Links, SEGMENT_HEADER_LEN, Synced},
+    format::{KIND_CHAIN, Links, SEGMENT_HEADER_LEN, SyncMark},
     read::segment::Segment,
-    recovery::{ScanResult, Source as _},
+    scan::{ScanResult, Source as _},
     write::{roll, seal::survey, spill},
 };
 use std::{
@@ -75,7 +75,8 @@ pub fn verify_with(
     // Read before any length: lengths only grow.
     let synced = directory.read_marker(&directory.synced());
     let set_aside = options.disk.list(&directory.quarantine()).map_or(0, |names| names.len());
-    let mut report = Report { set_aside, spilled: spill::waiting(&directory), ..Report::default() };
+    let mut report =
+        Report { set_aside, spilled: spill::count_spill_files(&directory), ..Report::default() };
     let mut chain = Chain { number_next: 1, link: Some([0; 32]) };
     let log = Log { directory };
     // One after another, because compaction may replace them meanwhile.
@@ -120,7 +121,7 @@ fn lost_end(before: &SegmentReport, next: &Segment) -> Option<Gap> {
 fn verify_segment(
     mut segment: Segment,
     chain: &mut Chain,
-    synced: Option<Synced>,
+    synced: Option<SyncMark>,
 ) -> Result<SegmentReport, Error> {
     let survey = survey(&mut segment, u64::MAX)?;
     let mut gaps: Vec<Gap> = segment.header_gap().into_iter().collect();

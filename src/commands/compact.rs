@@ -37,7 +37,7 @@ impl Compact {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let raw_before_us = match &self.raw_older_than {
             Some(when) => Some(when.start(app.clock.now()).as_microsecond().cast_unsigned()),
-            None => claude_mem_maintenance::retention::raw_before(app)?,
+            None => claude_mem_maintenance::retention::raw_cutoff(app)?,
         };
         let options = Options {
             is_dry_run: self.dry_run,

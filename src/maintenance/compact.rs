@@ -24,7 +24,6 @@ use claude_mem_projections::{Eraser, FoldState, Store, Vacuumed};
 use claude_mem_core::{app::App, failure::Failure, os, settings::table::SKIP_TOOLS};
 use claude_mem_memory::{semantic::erase_hidden, store};
 
-/// Options of a compaction.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Report only.
@@ -44,7 +43,6 @@ pub struct Outcome {
     pub log_bytes: (u64, u64),
     /// Files of the log before and after.
     pub files: (usize, usize),
-    /// Records whose content was erased.
     pub erased: u64,
     /// Bytes of torn writes, and of damage that may contain forgotten content.
     pub dropped_bytes: u64,
@@ -96,7 +94,7 @@ pub fn run(
     rewrite(&compactor, jobs, &mut outcome, &progress)?;
     count(&log, |bytes, files| (outcome.log_bytes.1, outcome.files.1) = (bytes, files))?;
     if !all.forgotten().is_empty() {
-        outcome.purged_bytes = crate::purge::leftovers(app, &store, &all)?;
+        outcome.purged_bytes = crate::purge::purge_forgotten(app, &store, &all)?;
     }
     outcome.memory = store.vacuum()?;
     crate::repair::refresh_backup(app)?;

@@ -12,7 +12,11 @@ use claude_mem_core::{app::App, failure::Failure};
 
 /// Deletes old databases, damaged bytes that may contain forgotten content, and diagnostics, which
 /// may quote anything. Returns the number of bytes.
-pub(super) fn leftovers(app: &App, store: &Store, forgotten: &Eraser) -> Result<u64, Failure> {
+pub(super) fn purge_forgotten(
+    app: &App,
+    store: &Store,
+    forgotten: &Eraser,
+) -> Result<u64, Failure> {
     let mut bytes = store.remove_leftovers()?;
     for path in files(&app.paths.log().join("quarantine")) {
         if is_suspect(&path, store, forgotten)? {
@@ -55,7 +59,7 @@ fn remove(path: &Path) -> Result<u64, Failure> {
 }
 
 /// Deletes every file that may contain data removed from the log.
-pub(super) fn everything(app: &App, store: &Store) -> Result<u64, Failure> {
+pub(super) fn purge_all(app: &App, store: &Store) -> Result<u64, Failure> {
     let mut bytes = store.remove_leftovers()?;
     for dir in [app.paths.log().join("quarantine"), app.paths.data.join("logs")] {
         for path in files(&dir) {

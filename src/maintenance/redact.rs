@@ -25,17 +25,14 @@ use claude_mem_privacy::Policy;
 /// Result of a redaction.
 #[derive(Debug, Default)]
 pub struct Redacted {
-    /// Events with at least one replacement.
     pub events: u64,
     /// Secrets found per rule, by day of recording.
     pub by_day: BTreeMap<Date, Rules>,
-    /// Rewritten segments.
     pub segments: u64,
     /// Damaged segments that were not rewritten.
     pub left: Vec<u64>,
 }
 
-/// Number of secrets found per rule.
 pub type Rules = BTreeMap<String, u64>;
 
 /// Applies the rules to every event. Rows of changed events are rebuilt. It can be repeated after a
@@ -82,7 +79,7 @@ pub fn redact(
     if redacted.segments > 0 {
         store.mark_outdated()?;
         catch_up(&mut store, &log)?;
-        purge::everything(app, &store)?;
+        purge::purge_all(app, &store)?;
         erase_changed(app, &store)?;
         store.vacuum()?;
         crate::repair::refresh_backup(app)?;

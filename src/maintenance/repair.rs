@@ -149,7 +149,6 @@ fn run(app: &mut App, is_other_history: bool) -> Result<(), Failure> {
     Ok(repair.save(&app.paths)?)
 }
 
-/// Damaged places that a fold found.
 fn known_gaps(app: &App) -> Result<u64, Failure> {
     match Store::open_read_only(&app.paths.memory())? {
         Some(store) => Ok(store.pending_counts()?.gaps),
@@ -181,7 +180,7 @@ async fn from(
     report: &Report,
 ) -> Result<ship_repair::RepairOutcome, Error> {
     let remote = open(app, place)?;
-    match verify::find(&remote, host, &mut Vec::new()).await? {
+    match verify::newest_intact(&remote, host, &mut Vec::new()).await? {
         Some(head) => ship_repair::repair(&remote, &head, &app.paths.log(), report).await,
         None => Ok(ship_repair::RepairOutcome::default()),
     }
@@ -190,7 +189,7 @@ async fn from(
 /// Recreates the backup from the log, unless it contains events that the log does not.
 async fn copy_again(app: &App, place: &str, host: HostId) -> Result<(), Error> {
     let remote = open(app, place)?;
-    if let Some(head) = verify::find(&remote, host, &mut Vec::new()).await?
+    if let Some(head) = verify::newest_intact(&remote, host, &mut Vec::new()).await?
         && !ship_repair::is_remote_contained(&remote, &head, &app.paths.log()).await?
     {
         let why = "it has events that are missing here and could not be fetched".into();

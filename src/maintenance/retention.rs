@@ -22,7 +22,7 @@ const MB: u64 = 1 << 20;
 /// It is due if much of the log was never compacted, if something was forgotten a day ago, or if
 /// the log exceeds the configured age or size. Nothing is done within a day after a forgetting,
 /// because a compaction makes it permanent.
-pub fn worth_it(app: &App) -> Result<Option<Options>, Failure> {
+pub fn due_compaction(app: &App) -> Result<Option<Options>, Failure> {
     let limit = app.settings.get(&COMPACT_MB) * MB;
     let Some(store) = Store::open_read_only(&app.paths.memory())? else { return Ok(None) };
     if limit == 0 {
@@ -43,7 +43,7 @@ pub fn worth_it(app: &App) -> Result<Option<Options>, Failure> {
     if forgettings.iter().any(|forgetting| is_young(forgetting.at_us)) {
         return Ok(None);
     }
-    let raw_before_us = raw_before_of(app, &segments);
+    let raw_before_us = raw_cutoff_of(app, &segments);
     let done_us = last.and_then(|last| last.raw_before_us).unwrap_or(0);
     let is_raw_due = raw_before_us.is_some_and(|before_us| {
         // Whole segments only: otherwise a compaction would be due every hour.
@@ -58,16 +58,16 @@ pub fn worth_it(app: &App) -> Result<Option<Options>, Failure> {
 
 /// The time before which only digests are kept, according to the settings; `None` keeps everything.
 /// Records that are not uploaded yet are kept, unless the settings allow otherwise.
-pub fn raw_before(app: &App) -> Result<Option<u64>, Failure> {
+pub fn raw_cutoff(app: &App) -> Result<Option<u64>, Failure> {
     let segments = Log::open(&app.paths.log(), LogOptions::default())?.segments()?;
-    Ok(raw_before_of(app, &segments))
+    Ok(raw_cutoff_of(app, &segments))
 }
 
-fn raw_before_of(app: &App, segments: &[SegmentInfo]) -> Option<u64> {
+fn raw_cutoff_of(app: &App, segments: &[SegmentInfo]) -> Option<u64> {
     let now_us = app.clock.now().as_microsecond().cast_unsigned();
     let days = app.settings.get(&RETENTION_DAYS);
     let by_age = (days > 0).then(|| now_us.saturating_sub(days * 24 * 3600 * 1_000_000));
-    let by_size = too_much(segments, app.settings.get(&RETENTION_MB) * MB);
+    let by_size = over_budget(segments, app.settings.get(&RETENTION_MB) * MB);
     let wanted = by_age.max(by_size)?;
     if app.settings.get(&RETENTION_UNSHIPPED) {
         return Some(wanted);
@@ -77,7 +77,7 @@ fn raw_before_of(app: &App, segments: &[SegmentInfo]) -> Option<u64> {
 }
 
 /// The time of the newest record beyond this size, counted from the end.
-fn too_much(segments: &[SegmentInfo], bytes_max: u64) -> Option<u64> {
+fn over_budget(segments: &[SegmentInfo], bytes_max: u64) -> Option<u64> {
     if bytes_max == 0 {
         return None;
     }
@@ -165,13 +165,13 @@ mod tests {
         }
 
         fn compact(app: &mut App) -> Option<Outcome> {
-            let options = worth_it(app).unwrap()?;
+            let options = due_compaction(app).unwrap()?;
             Some(run(app, &options, |_, _| ()).unwrap())
         }
 
         /// The retention time, in days since the first.
-        fn raw_before(&self, settings: &[(&str, &str)]) -> Option<u64> {
-            let before_us = super::raw_before(&self.app(10, settings)).unwrap()?;
+        fn raw_cutoff(&self, settings: &[(&str, &str)]) -> Option<u64> {
+            let before_us = super::raw_cutoff(&self.app(10, settings)).unwrap()?;
             Some((before_us - START_US) / DAY_US)
         }
     }
@@ -184,9 +184,9 @@ mod tests {
             log.segments().unwrap().iter().map(|info| info.bytes).sum()
         };
         assert!(fresh < MB, "{fresh}");
-        assert!(worth_it(&days.app(10, &[])).unwrap().is_none(), "it is little");
+        assert!(due_compaction(&days.app(10, &[])).unwrap().is_none(), "it is little");
         let off = [("CLAUDE_MEM_COMPACT_MB", "0"), ("CLAUDE_MEM_RETENTION_DAYS", "1")];
-        assert!(worth_it(&days.app(10, &off)).unwrap().is_none(), "it is switched off");
+        assert!(due_compaction(&days.app(10, &off)).unwrap().is_none(), "it is switched off");
         let paths = days.app(10, &[]).paths;
         let mut log = EventLog::open(&paths.log(), LogOptions::default()).unwrap();
         for number in 0..3 {
@@ -211,17 +211,17 @@ mod tests {
         let allowed = ("CLAUDE_MEM_RETENTION_UNSHIPPED", "true");
         let place = days.place();
         let to = ("CLAUDE_MEM_SHIP_TO", place.as_str());
-        assert_eq!(days.raw_before(&[to]), None, "all is kept");
-        assert_eq!(days.raw_before(&[by_age]), None, "nothing was ever shipped");
-        assert_eq!(days.raw_before(&[by_age, allowed]), Some(7));
+        assert_eq!(days.raw_cutoff(&[to]), None, "all is kept");
+        assert_eq!(days.raw_cutoff(&[by_age]), None, "nothing was ever shipped");
+        assert_eq!(days.raw_cutoff(&[by_age, allowed]), Some(7));
         days.shipped(5);
         // Segments 1 to 4 are uploaded, which are the first four days.
-        assert_eq!(days.raw_before(&[by_age, to]), Some(4));
-        assert_eq!(days.raw_before(&[by_age, to, allowed]), Some(7));
+        assert_eq!(days.raw_cutoff(&[by_age, to]), Some(4));
+        assert_eq!(days.raw_cutoff(&[by_age, to, allowed]), Some(7));
         let elsewhere = ("CLAUDE_MEM_SHIP_TO", "/another/place");
-        assert_eq!(days.raw_before(&[by_age, elsewhere]), None, "it is not in that one");
+        assert_eq!(days.raw_cutoff(&[by_age, elsewhere]), None, "it is not in that one");
         days.shipped(11);
-        assert_eq!(days.raw_before(&[by_age, to]), Some(7), "age is what counts then");
+        assert_eq!(days.raw_cutoff(&[by_age, to]), Some(7), "age is what counts then");
     }
 
     #[test]
@@ -230,10 +230,10 @@ mod tests {
         let log = Log::open(&days.app(10, &[]).paths.log(), LogOptions::default()).unwrap();
         let segments = log.segments().unwrap();
         let last: u64 = segments.iter().rev().take(4).map(|info| info.bytes).sum();
-        assert_eq!(too_much(&segments, 0), None);
-        assert_eq!(too_much(&segments, u64::MAX), None);
+        assert_eq!(over_budget(&segments, 0), None);
+        assert_eq!(over_budget(&segments, u64::MAX), None);
         // The last three days and the empty segment fit; the day before does not.
-        let before_us = too_much(&segments, last).unwrap();
+        let before_us = over_budget(&segments, last).unwrap();
         assert_eq!((before_us - START_US) / DAY_US, 6);
     }
 
@@ -243,7 +243,10 @@ mod tests {
         let settings =
             [("CLAUDE_MEM_RETENTION_DAYS", "5"), ("CLAUDE_MEM_RETENTION_UNSHIPPED", "true")];
         assert!(Days::compact(&mut days.app(10, &settings)).is_some());
-        assert!(worth_it(&days.app(10, &settings)).unwrap().is_none(), "it was just done");
-        assert!(worth_it(&days.app(30, &settings)).unwrap().is_some(), "all of it is old by now");
+        assert!(due_compaction(&days.app(10, &settings)).unwrap().is_none(), "it was just done");
+        assert!(
+            due_compaction(&days.app(30, &settings)).unwrap().is_some(),
+            "all of it is old by now"
+        );
     }
 }

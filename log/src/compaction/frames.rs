@@ -8,11 +8,11 @@ use crate::{
         KIND_SEAL, SEGMENT_HEADER_LEN, split_seq, without_place,
     },
     read::{
-        dedup::SeenIds,
         item::{Unpacker, entry, seq_of},
+        seen_ids::SeenIds,
         segment::Segment,
     },
-    recovery::{ScanResult, Source as _},
+    scan::{ScanResult, Source as _},
 };
 use std::io;
 use zstd::zstd_safe::CParameter;

@@ -10,7 +10,7 @@ use crate::{
         SEGMENT_HEADER_LEN, Seal, SegmentHeader, encode_frame,
     },
     read::segment::{Segment, read_seal},
-    recovery::ScanResult,
+    scan::ScanResult,
     write::{roll::write_bytes, seal::count},
 };
 use sha2::{Digest, Sha256};

@@ -5,14 +5,14 @@ use crate::Id;
 
 /// How far the log is known to be on disk, as stored in `synced`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Synced {
+pub struct SyncMark {
     /// Number of the segment; all before it are on disk.
     pub segment: u64,
     /// Number of its bytes on disk.
     pub bytes: u64,
 }
 
-impl Synced {
+impl SyncMark {
     /// Length of the file.
     pub const LEN: usize = 20;
 

@@ -125,7 +125,7 @@
 mod marks;
 mod seal;
 
-pub use marks::{Synced, decode_log_id, encode_log_id};
+pub use marks::{SyncMark, decode_log_id, encode_log_id};
 pub use seal::{GapReason, IndexEntry, Links, Seal};
 
 use crate::{Id, Seq};

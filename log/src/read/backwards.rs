@@ -4,12 +4,12 @@ use crate::{
     Error, Gap, Item, Log, Seq,
     format::{FLAG_AGAIN, FrameHeader, KIND_RESERVED, SEGMENT_HEADER_LEN},
     read::{
-        dedup::SeenIds,
         item::{Unpacker, entry, seq_of},
-        rewritten::OriginalPositions,
+        rewritten::RewrittenRecords,
+        seen_ids::SeenIds,
         segment::{Segment, following, snapshot},
     },
-    recovery::ScanResult,
+    scan::ScanResult,
 };
 
 /// Reads backwards, a block of the index at a time.
@@ -31,7 +31,7 @@ pub struct Backwards {
     /// The same in the current segment: records before this offset are not read yet.
     end: u64,
     seen: SeenIds,
-    originals: OriginalPositions,
+    originals: RewrittenRecords,
     unpacker: Unpacker,
 }
 
@@ -56,7 +56,7 @@ impl Backwards {
             before,
             end: 0,
             seen: SeenIds::default(),
-            originals: OriginalPositions::default(),
+            originals: RewrittenRecords::default(),
             unpacker: Unpacker::default(),
         })
     }

@@ -4,13 +4,12 @@ use crate::{
     Error, Gap, GapReason, Item, Log, Seq,
     format::{FLAG_AGAIN, FrameHeader, KIND_RESERVED, SEGMENT_HEADER_LEN},
     read::{
-        dedup::SeenIds,
         item::{Unpacker, entry, seq_of},
-        readahead::Checker,
-        rewritten::OriginalPositions,
+        rewritten::RewrittenRecords,
+        seen_ids::SeenIds,
         segment::Segment,
     },
-    recovery::ScanResult,
+    scan::ScanResult,
 };
 use std::io;
 
@@ -36,8 +35,7 @@ pub struct Reader {
     /// Damage found when a segment was opened, to be returned; in reverse order.
     pending: Vec<Gap>,
     seen: SeenIds,
-    originals: OriginalPositions,
-    checker: Option<Checker>,
+    originals: RewrittenRecords,
     unpacker: Unpacker,
 }
 
@@ -60,8 +58,7 @@ impl Reader {
             is_end_checked: false,
             pending: Vec::new(),
             seen: SeenIds::default(),
-            originals: OriginalPositions::default(),
-            checker: None,
+            originals: RewrittenRecords::default(),
             unpacker: Unpacker::default(),
         }
     }
@@ -188,13 +185,6 @@ impl Reader {
         self.begin_in(&mut segment)?;
         if self.offset == SEGMENT_HEADER_LEN as u64 {
             self.pending.extend(segment.header_gap());
-        }
-        // A reader that comes from the previous segment probably reads this one to its end.
-        if self.left.is_some() && self.offset == SEGMENT_HEADER_LEN as u64 {
-            self.checker = self.checker.take().or_else(Checker::start);
-            if let Some(checker) = &self.checker {
-                segment.check_ahead(checker);
-            }
         }
         if let Some((number, len)) = self.left.take()
             && let Some(header) = segment.header

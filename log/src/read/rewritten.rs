@@ -5,7 +5,7 @@ use crate::{
     directory::Directory,
     format::{FLAG_AGAIN, FrameHeader, split_seq, without_place},
     read::segment::{Segment, following},
-    recovery::ScanResult,
+    scan::ScanResult,
 };
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use std::collections::HashSet;
 /// If the record is intact at its original position, the copy is skipped, for any direction and
 /// start of reading. That needs no state.
 #[derive(Debug, Default)]
-pub(crate) struct OriginalPositions {
+pub(crate) struct RewrittenRecords {
     segment: Option<Segment>,
     /// All ids of the segment, for when offsets are not reliable: it was compacted, or is damaged,
     /// and a misdirected write may have put the record elsewhere in it.
@@ -27,7 +27,7 @@ pub(crate) struct OriginalPositions {
 /// Bounds a reader's memory: beyond this, the list is cleared.
 const GIVEN_MAX: usize = 1 << 18;
 
-impl OriginalPositions {
+impl RewrittenRecords {
     /// Whether to skip this rewritten frame.
     pub(crate) fn is_repetition(
         &mut self,

@@ -3,15 +3,14 @@
 use crate::{
     Error, Gap, GapReason,
     directory::{Directory, SegmentFile},
-    disk::File,
+    disk::{File, FileMap},
     format::{
         self, FORMAT, FRAME_HEADER_LEN, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN, Seal,
-        SegmentHeader, Synced,
+        SegmentHeader, SyncMark,
     },
-    read::readahead::{Checker, VerifiedAhead},
-    recovery::{ScanResult, Source, scan},
+    scan::{ScanResult, Source, scan},
 };
-use std::{io, path::PathBuf, sync::Arc};
+use std::{io, ops::Range, path::PathBuf, sync::Arc};
 
 /// The state of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,8 +55,7 @@ pub(crate) struct Segment {
     pub(crate) header: Option<SegmentHeader>,
     pub(crate) is_active: bool,
     pub(crate) seal: Option<Seal>,
-    pub(crate) bytes: Buffered,
-    ahead: Option<VerifiedAhead>,
+    pub(crate) bytes: SegmentBytes,
     pub(crate) file: Arc<dyn File>,
 }
 
@@ -72,6 +70,9 @@ impl Segment {
         segment.seal = read_seal(segment.file.as_ref(), segment.salt)
             .map_err(|error| Error::io("read", &file.path, error))?
             .map(|(seal, _)| seal);
+        if segment.seal.is_some() {
+            segment.bytes = SegmentBytes::mapped(Arc::clone(&segment.file));
+        }
         Ok(segment)
     }
 
@@ -103,8 +104,7 @@ impl Segment {
             header,
             is_active: false,
             seal: None,
-            bytes: Buffered::new(Arc::clone(&handle)),
-            ahead: None,
+            bytes: SegmentBytes::new(Arc::clone(&handle)),
             file: handle,
         })
     }
@@ -115,21 +115,9 @@ impl Segment {
         self.generation == 0
     }
 
-    /// Starts read-ahead if the segment is complete, for a reader that will read all of it.
-    pub(crate) fn check_ahead(&mut self, checker: &Checker) {
-        if let Some(seal) = &self.seal {
-            self.ahead = checker.begin(&self.file, seal, self.salt);
-        }
-    }
-
     /// Scans the frame at `offset`. A closed segment has no tail.
     #[inline]
     pub(crate) fn scan(&mut self, offset: u64) -> Result<ScanResult, Error> {
-        if let Some(ahead) = &mut self.ahead
-            && let Some(header) = ahead.next(offset)
-        {
-            return Ok(ScanResult::Frame(header));
-        }
         let found = self.scan_bytes(offset)?;
         match found {
             found if !self.is_active => Ok(found.when_closed(offset)),
@@ -186,7 +174,7 @@ impl Segment {
     /// apply to synced bytes. Once something is appended, the reader finds the same gap again.
     pub(crate) fn lost_end(
         &mut self,
-        synced: Option<Synced>,
+        synced: Option<SyncMark>,
         offset: u64,
     ) -> Result<Vec<Gap>, Error> {
         let Some(synced) = synced.filter(|synced| synced.segment == self.number) else {
@@ -329,27 +317,38 @@ fn decode_seal_frame(frame: &[u8], salt: u32) -> Option<Seal> {
     (header.kind == KIND_SEAL && header.fits(payload)).then(|| Seal::decode(payload))?
 }
 
-/// A buffered part of a segment file.
+/// The bytes of a segment file: mapped if it is sealed, else a buffered part.
 ///
-/// Segments are read, not mapped. Any program may truncate a file, and access to a mapped page
-/// after its end kills the process (SIGBUS). A read only returns fewer bytes.
+/// Access to a mapped page that another program cut off, or that the disk cannot read, ends the
+/// process (SIGBUS). So the length is checked and the pages are read before each window. If that
+/// fails, the file is read from then on: a read only returns fewer bytes, or an error.
 #[derive(Debug)]
-pub(crate) struct Buffered {
+pub(crate) struct SegmentBytes {
     file: Arc<dyn File>,
+    map: Option<FileMap>,
+    /// The part of the map that was checked.
+    window: Range<u64>,
     start: u64,
     bytes: Vec<u8>,
     /// The length of the last read.
     read_len: usize,
 }
 
+/// Windows of a mapped file end at a multiple of this.
+const WINDOW_BYTES: u64 = 1 << 20;
+
 /// Large enough to make reading cheap.
 const BUFFER_BYTES: usize = 256 << 10;
 /// Length of the first read after a seek: often only one record is needed.
 const FIRST_READ_BYTES: usize = 16 << 10;
 
-impl Source for Buffered {
+impl Source for SegmentBytes {
     #[inline]
     fn window(&mut self, offset: u64, len: usize) -> io::Result<&[u8]> {
+        if self.map.is_some() && self.is_mapped(offset, len)? {
+            let map = self.map.as_ref().expect("it was just checked");
+            return Ok(map.bytes(offset..self.window.end));
+        }
         let held = offset.checked_sub(self.start).and_then(|from| self.bytes.get(from as usize..));
         if held.is_none_or(|held| held.len() < len) {
             self.fill(offset, len)?;
@@ -358,9 +357,36 @@ impl Source for Buffered {
     }
 }
 
-impl Buffered {
+impl SegmentBytes {
     pub(crate) fn new(file: Arc<dyn File>) -> Self {
-        Self { file, start: 0, bytes: Vec::new(), read_len: 0 }
+        Self { file, map: None, window: 0..0, start: 0, bytes: Vec::new(), read_len: 0 }
+    }
+
+    /// As [`new`](Self::new), mapped if possible. The file must be complete.
+    pub(crate) fn mapped(file: Arc<dyn File>) -> Self {
+        let map = file.map();
+        Self { map, ..Self::new(file) }
+    }
+
+    /// Whether the map can be used for these bytes. If not, it is given up.
+    #[inline]
+    fn is_mapped(&mut self, offset: u64, len: usize) -> io::Result<bool> {
+        let end = self.map.as_ref().map_or(0, FileMap::len).min(offset + len as u64);
+        let is_checked = self.window.start <= offset && end <= self.window.end;
+        if is_checked { Ok(true) } else { self.check_window(offset, len) }
+    }
+
+    #[cold]
+    fn check_window(&mut self, offset: u64, len: usize) -> io::Result<bool> {
+        let Some(map) = &self.map else { return Ok(false) };
+        let end = (offset + (len as u64).max(1)).next_multiple_of(WINDOW_BYTES).min(map.len());
+        let window = offset.min(end)..end;
+        if self.file.len()? < map.len() || !map.is_readable(&window) {
+            self.map = None;
+            return Ok(false);
+        }
+        self.window = window;
+        Ok(true)
     }
 
     /// Discards the buffer.

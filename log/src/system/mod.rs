@@ -3,11 +3,13 @@
 //! Other crates use them, too. They make no decisions; where a system lacks a function, its
 //! substitute is documented there.
 
+mod file_map;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]
 mod windows;
 
+pub use file_map::FileMap;
 #[cfg(unix)]
 pub use unix::*;
 #[cfg(windows)]

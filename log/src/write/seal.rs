@@ -6,7 +6,7 @@ use crate::{
     disk::{File, Lock},
     format::{FrameHeader, IndexEntry, KIND_RESERVED, KIND_SEAL, SEGMENT_HEADER_LEN, Seal},
     read::segment::{Segment, following},
-    recovery::ScanResult,
+    scan::ScanResult,
     write::sync,
 };
 use sha2::{Digest, Sha256};
@@ -148,7 +148,7 @@ const HASH_BYTES: usize = 256 << 10;
 
 /// SHA-256 of the first `len` bytes.
 fn hash(segment: &mut Segment, len: u64) -> Result<[u8; 32], Error> {
-    use crate::recovery::Source as _;
+    use crate::scan::Source as _;
     let mut hasher = Sha256::new();
     let mut offset = 0;
     while offset < len {

@@ -7,7 +7,7 @@ use crate::{
     disk::Lock,
     format::{SEGMENT_HEADER_LEN, SegmentHeader},
     read::segment::Segment,
-    recovery::ScanResult,
+    scan::ScanResult,
     write::{
         roll,
         writer::{Part, Payload, Target},
@@ -64,11 +64,11 @@ pub(crate) fn write_again(appender: &mut Appender, spilled: Target) -> Result<()
 }
 
 /// Number of files to merge.
-pub(crate) fn waiting(directory: &Directory) -> usize {
-    names(directory).len()
+pub(crate) fn count_spill_files(directory: &Directory) -> usize {
+    spill_files(directory).len()
 }
 
-fn names(directory: &Directory) -> Vec<String> {
+fn spill_files(directory: &Directory) -> Vec<String> {
     let mut names = directory.disk.list(&directory.spill()).unwrap_or_default();
     names.retain(|name| name.ends_with(".seg"));
     names.sort();
@@ -79,7 +79,7 @@ fn names(directory: &Directory) -> Vec<String> {
 pub(crate) fn merge(dir: &Path, options: &Options) -> Result<u64, Error> {
     let directory = Directory::new(dir, Arc::clone(&options.disk));
     let mut count = 0;
-    for name in names(&directory) {
+    for name in spill_files(&directory) {
         count += merge_file(&directory, options, &directory.spill().join(&name))?;
     }
     Ok(count)

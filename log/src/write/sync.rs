@@ -8,9 +8,9 @@
 use crate::{
     Appender, Error, Options, Seq,
     directory::{Directory, SegmentFile},
-    format::{FLAG_AGAIN, FrameFields, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN, Synced},
-    read::{rewritten::OriginalPositions, segment::Segment},
-    recovery::ScanResult,
+    format::{FLAG_AGAIN, FrameFields, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN, SyncMark},
+    read::{rewritten::RewrittenRecords, segment::Segment},
+    scan::ScanResult,
     write::{
         roll, spill,
         writer::{Part, Payload, Target},
@@ -76,13 +76,17 @@ fn sync_released(appender: &Appender) -> Result<(), Error> {
 }
 
 /// Syncs everything after `synced` up to the end of `target`, and updates the marker.
-fn sync_from(directory: &Directory, synced: Option<Synced>, target: &Target) -> Result<(), Error> {
+fn sync_from(
+    directory: &Directory,
+    synced: Option<SyncMark>,
+    target: &Target,
+) -> Result<(), Error> {
     let first = synced.map_or(0, |synced| synced.segment);
     let bytes = sync_segments(directory, first, target)?;
     if first != target.number {
         sync_names(directory, synced.is_none())?;
     }
-    write_synced(directory, Synced { segment: target.number, bytes });
+    write_synced(directory, SyncMark { segment: target.number, bytes });
     Ok(())
 }
 
@@ -126,7 +130,7 @@ fn sync_names(directory: &Directory, is_first_of_log: bool) -> Result<(), Error>
 }
 
 /// If this is lost, the next sync does a little too much.
-fn write_synced(directory: &Directory, synced: Synced) {
+fn write_synced(directory: &Directory, synced: SyncMark) {
     if let Ok(file) = directory.disk.open_marker(&directory.synced()) {
         let _ = file.write_at(&synced.encode(), 0);
     }
@@ -134,8 +138,8 @@ fn write_synced(directory: &Directory, synced: Synced) {
 
 /// Marks records after `synced` as possibly lost. An existing marker reaches further back and
 /// stays.
-pub(crate) fn mark_suspect(directory: &Directory, synced: Option<Synced>) {
-    let from = synced.unwrap_or(Synced { segment: 0, bytes: 0 });
+pub(crate) fn mark_suspect(directory: &Directory, synced: Option<SyncMark>) {
+    let from = synced.unwrap_or(SyncMark { segment: 0, bytes: 0 });
     if let Ok(file) = directory.disk.create(&directory.suspect()) {
         // A marker without a place means everything.
         let _ = roll::write_bytes(file.as_ref(), &from.encode());
@@ -143,7 +147,7 @@ pub(crate) fn mark_suspect(directory: &Directory, synced: Option<Synced>) {
 }
 
 /// Rewrites everything that may be lost to a new segment, and syncs it.
-fn rescue(appender: &mut Appender, synced: Option<Synced>) -> Result<(), Error> {
+fn rescue(appender: &mut Appender, synced: Option<SyncMark>) -> Result<(), Error> {
     let mark = appender.directory.suspect();
     let from = match appender.directory.disk.inode(&mark) {
         Ok(_) => appender.directory.read_marker(&mark),
@@ -162,20 +166,20 @@ fn rescue(appender: &mut Appender, synced: Option<Synced>) -> Result<(), Error> 
     let target = appender.open_target()?;
     let bytes = sync_segments(&appender.directory, fresh.number, &target)?;
     sync_names(&appender.directory, true)?;
-    write_synced(&appender.directory, Synced { segment: target.number, bytes });
+    write_synced(&appender.directory, SyncMark { segment: target.number, bytes });
     // If the marker stays, the next sync does all of this again.
     let _ = appender.directory.disk.remove(&mark);
     Ok(())
 }
 
 /// Rewrites all records after `from` and before segment `end`.
-fn write_again(appender: &mut Appender, from: Option<Synced>, end: u64) -> Result<(), Error> {
-    let from = from.unwrap_or(Synced { segment: 0, bytes: 0 });
+fn write_again(appender: &mut Appender, from: Option<SyncMark>, end: u64) -> Result<(), Error> {
+    let from = from.unwrap_or(SyncMark { segment: 0, bytes: 0 });
     let files = appender.directory.segments()?;
     // Compaction syncs its output.
     let is_suspect =
         |file: &&SegmentFile| (from.segment..end).contains(&file.number) && file.generation == 0;
-    let mut originals = OriginalPositions::default();
+    let mut originals = RewrittenRecords::default();
     for file in files.iter().filter(is_suspect) {
         let bytes = if file.number == from.segment { from.bytes } else { 0 };
         match Segment::open(&appender.directory, file) {
@@ -193,7 +197,7 @@ fn write_segment_again(
     appender: &mut Appender,
     mut segment: Segment,
     bytes: u64,
-    originals: &mut OriginalPositions,
+    originals: &mut RewrittenRecords,
 ) -> Result<(), Error> {
     let mut offset = SEGMENT_HEADER_LEN as u64;
     loop {
@@ -218,7 +222,7 @@ fn again(
     segment: &mut Segment,
     offset: u64,
     header: &FrameHeader,
-    originals: &mut OriginalPositions,
+    originals: &mut RewrittenRecords,
 ) -> Result<Option<Part<'static>>, Error> {
     let here = Seq::new(segment.number, offset);
     let stored = segment.payload(offset, header)?;

@@ -14,7 +14,7 @@ use claude_mem_sync::ship::{
     manifest::HostId,
     remote::{Purpose, Remote},
     repair::{self, RepairOutcome},
-    verify::{Damage, Findings, check},
+    verify::{Damage, Findings, verify_remote},
 };
 
 /// What the check found, and the result of the repair.
@@ -48,7 +48,7 @@ pub(super) fn look(
     };
     let remote = Remote::open(&place, Purpose::Read, &app.paths, &app.settings, &app.environment)?;
     let runtime = runtime()?;
-    let mut findings = runtime.block_on(check(&remote, host, &app.paths.log()))?;
+    let mut findings = runtime.block_on(verify_remote(&remote, host, &app.paths.log()))?;
     runtime.block_on(add_refusal(app, &place, &mut findings))?;
     let mut looked = RemoteReport { place, findings, after: None };
     let is_something_wrong = report.is_damaged() || !looked.findings.is_sound();
@@ -85,7 +85,7 @@ async fn repair(
     if let Some(head) = &looked.findings.head {
         here = repair::repair(remote, head, &dir, report).await?;
     }
-    let mut between = check(remote, host, &dir).await?;
+    let mut between = verify_remote(remote, host, &dir).await?;
     add_refusal(app, &looked.place, &mut between).await?;
     let mut is_remote_repaired = false;
     if !between.is_sound() {
@@ -100,7 +100,7 @@ async fn repair(
         shipper.reship().await?;
         is_remote_repaired = true;
     }
-    let mut findings = check(remote, host, &dir).await?;
+    let mut findings = verify_remote(remote, host, &dir).await?;
     add_refusal(app, &looked.place, &mut findings).await?;
     Ok(RepairResult { here, is_remote_repaired, report: repair::report(&dir)?, findings })
 }

@@ -44,7 +44,7 @@ pub static ALL: &[PeriodicJob] = &[
 
 /// Compacts if it is worthwhile.
 fn compact(_: &Shared, app: &mut App) -> Result<(), Failure> {
-    match retention::worth_it(app)? {
+    match retention::due_compaction(app)? {
         Some(options) => compact::run(app, &options, |_, _| ()).map(|_| ()),
         None => Ok(()),
     }

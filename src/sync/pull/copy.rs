@@ -34,7 +34,6 @@ struct PulledEntry {
     hash: Hash,
 }
 
-/// The local copy of one log.
 #[derive(Debug)]
 pub(super) struct HostCopy {
     host: HostId,
@@ -165,7 +164,6 @@ impl HostCopy {
         Ok(bytes)
     }
 
-    /// Extends the active segment.
     async fn extend_active(
         &self,
         remote: &Remote,

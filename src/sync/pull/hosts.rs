@@ -7,12 +7,9 @@ use claude_mem_projections::{HOSTS_MAX, Host};
 use crate::ship::{Error, manifest::HostId};
 use claude_mem_core::{os, paths::Paths};
 
-/// A host that was pulled from.
 #[derive(Debug, Clone)]
 pub struct KnownHost {
-    /// The id of its log.
     pub id: HostId,
-    /// The stored description.
     pub host: Host,
 }
 
@@ -65,14 +62,12 @@ pub(super) fn add(paths: &Paths, id: HostId, name: &str) -> Result<(), Error> {
     save(paths, &KnownHost { id, host })
 }
 
-/// Stores a host atomically.
 pub fn save(paths: &Paths, known: &KnownHost) -> Result<(), Error> {
     let dir = paths.foreign().join(known.id.to_string());
     let bytes = serde_json::to_vec_pretty(&known.host).expect("a host is plain data");
     replace(&dir.join(Host::FILE), &bytes)
 }
 
-/// Replaces a small file atomically.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let draft = path.with_extension("part");
     fs::write(&draft, bytes).map_err(|error| Error::io("write", &draft, error))?;

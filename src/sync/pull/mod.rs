@@ -22,23 +22,16 @@ use claude_mem_core::{
     paths::{Paths, create_private},
 };
 
-/// The result of pulling one host.
 #[derive(Debug)]
 pub struct PulledHost {
-    /// The id of its log.
     pub host: HostId,
-    /// The name of the host.
     pub name: String,
-    /// The number of the newest entry.
     pub entry: u64,
-    /// New bytes.
     pub bytes: u64,
 }
 
-/// The result of a pull.
 #[derive(Debug, Default)]
 pub struct PullOutcome {
-    /// All hosts in the remote.
     pub pulled: Vec<PulledHost>,
     /// Hosts that failed, with the reason. Their copies are unchanged.
     pub failed: Vec<(String, Error)>,

@@ -7,7 +7,7 @@ use object_store::aws::{AmazonS3, AmazonS3Builder as Builder, AmazonS3ConfigKey 
 use crate::ship::{
     Error,
     credentials::{hardware_value, is_on},
-    error_text::first_line,
+    error_text::error_text,
     remote::{client, retry, variables, without_password},
 };
 use claude_mem_core::{
@@ -17,7 +17,7 @@ use claude_mem_core::{
 };
 
 /// Opens a bucket. Sends no request.
-pub(super) fn bucket(
+pub(super) fn amazon_bucket(
     place: &str,
     paths: &Paths,
     settings: &Settings,
@@ -34,7 +34,7 @@ pub(super) fn bucket(
         );
     let place = without_password(place);
     let bucket = builder.build().map_err(|error| {
-        let (place, why) = (place.clone(), first_line(&error));
+        let (place, why) = (place.clone(), error_text(&error));
         match why.as_str() {
             "Missing AccessKeyId" | "Missing SecretAccessKey" => Error::Credentials {
                 place,

@@ -7,8 +7,7 @@ use object_store::azure::{
 use crate::ship::{
     Error,
     credentials::{hardware_value, is_on},
-    error_text::first_line,
-    object_store_text::NO_ACCOUNT,
+    error_text::{NO_ACCOUNT, error_text},
     remote::{client, retry, variables, without_password},
 };
 use claude_mem_core::environment::Environment;
@@ -23,13 +22,16 @@ const VARIABLE_ALIASES: [(&str, ConfigKey); 3] = [
 ];
 
 /// Opens a container. Sends no request.
-pub(super) fn container(place: &str, environment: &Environment) -> Result<MicrosoftAzure, Error> {
+pub(super) fn azure_container(
+    place: &str,
+    environment: &Environment,
+) -> Result<MicrosoftAzure, Error> {
     let builder = builder(place, environment);
     let is_let_in = has_credentials(&builder)
         || has_metadata_server(&builder, &hardware_value("chassis_asset_tag"));
     let shown = without_password(place);
     let missing = |why: &str| Error::Credentials { place: shown.clone(), why: why.into() };
-    let container = builder.build().map_err(|error| match first_line(&error) {
+    let container = builder.build().map_err(|error| match error_text(&error) {
         why if why.starts_with(NO_ACCOUNT) => missing("the storage account is not set"),
         why if ["Access Key", "SAS", "redential"].iter().any(|part| why.contains(part)) => {
             missing(&why)
@@ -42,7 +44,6 @@ pub(super) fn container(place: &str, environment: &Environment) -> Result<Micros
     }
 }
 
-/// Reads the `AZURE_` environment variables.
 fn builder(place: &str, environment: &Environment) -> Builder {
     let mut builder =
         Builder::new().with_url(place).with_client_options(client()).with_retry(retry());

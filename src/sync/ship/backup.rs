@@ -29,7 +29,6 @@ const MB: u64 = 1 << 20;
 /// Free space that is reserved for the log.
 const FREE_BYTES_MIN: u64 = 256 * MB;
 
-/// The directory of the backup.
 pub fn dir(paths: &Paths) -> PathBuf {
     paths.data.join("backups/log")
 }
@@ -136,13 +135,10 @@ pub fn shipper(app: &App) -> Result<Shipper, Error> {
 /// For `status`. Scripts use these names, so they are stable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Backup {
-    /// The directory.
     pub place: PathBuf,
-    /// Bytes of log in it.
     pub log_bytes: u64,
     /// When it was last complete.
     pub copied_at: Option<String>,
-    /// The last error.
     pub error: Option<String>,
 }
 

@@ -16,7 +16,6 @@ pub enum Depth {
     All,
 }
 
-/// The result of a comparison.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Comparison {
     /// Segments of the remote that the local log does not continue.

@@ -8,8 +8,7 @@ use std::{fs, path::Path};
 
 use super::{
     Error,
-    error_text::first_line,
-    object_store_text::{CLIENT_ERROR, FETCHING_CREDENTIALS, REQUEST},
+    error_text::{CLIENT_ERROR, FETCHING_CREDENTIALS, REQUEST, error_text},
 };
 
 /// A value of the hardware description (DMI), such as `sys_vendor`; empty if the system has none.
@@ -25,7 +24,7 @@ pub(super) fn is_on(value: Option<&str>) -> bool {
 
 /// Classifies an error of fetching credentials; `None` for other errors. An unreachable server is
 /// transient.
-pub(super) fn failed(place: &str, error: &object_store::Error) -> Option<Error> {
+pub(super) fn credentials_error(place: &str, error: &object_store::Error) -> Option<Error> {
     let text = error.to_string();
     let is_fetching = matches!(error, object_store::Error::Generic { .. })
         && FETCHING_CREDENTIALS.iter().any(|part| text.contains(part));
@@ -33,15 +32,14 @@ pub(super) fn failed(place: &str, error: &object_store::Error) -> Option<Error> 
         return None;
     }
     let is_final = !text.contains(REQUEST) || text.contains(CLIENT_ERROR);
-    let (place, why) = (place.to_owned(), first_line(error));
+    let (place, why) = (place.to_owned(), error_text(error));
     Some(match is_final {
         true => Error::Credentials { place, why },
         false => Error::Unreachable { place, why: format!("fetching credentials failed: {why}") },
     })
 }
 
-/// Hint for missing or unusable credentials.
-pub(super) fn remedy(place: &str) -> &'static str {
+pub(super) fn credentials_remedy(place: &str) -> &'static str {
     match scheme(place) {
         "gs" => {
             "set `GOOGLE_APPLICATION_CREDENTIALS` or `claude-mem settings set \
@@ -60,7 +58,6 @@ pub(super) fn remedy(place: &str) -> &'static str {
     }
 }
 
-/// Hint for credentials that were rejected.
 pub(super) fn denied_hint(place: &str) -> &'static str {
     match scheme(place) {
         "s3" | "s3a" => {
@@ -88,7 +85,7 @@ mod tests {
     fn an_unreachable_metadata_server_is_transient_and_a_refusal_is_not() {
         let failed = |text: &str| {
             let error = object_store::Error::Generic { store: "S3", source: text.into() };
-            super::failed("s3://x", &error)
+            credentials_error("s3://x", &error)
         };
         let request = "Error performing PUT http://169.254.169.254/latest/api/token in 1ms - ";
         let status = "Server returned non-2xx status code: ";

@@ -10,125 +10,88 @@ use claude_mem_core::failure::Failure;
 pub enum Error {
     /// The place is not a valid URL or directory.
     Place {
-        /// As given.
         place: String,
-        /// The reason.
         why: String,
     },
     /// The remote cannot be reached, or its response is invalid.
     Unreachable {
-        /// The remote.
         place: String,
-        /// The error text.
         why: String,
     },
     /// The remote rejected the credentials or the operation.
     Denied {
-        /// The remote.
         place: String,
-        /// The error text.
         why: String,
     },
     /// There are no credentials, or they are unusable.
     Credentials {
-        /// The remote.
         place: String,
-        /// The reason.
         why: String,
     },
-    /// The bucket does not exist.
     NoBucket {
-        /// As given.
         place: String,
     },
     /// A required object is missing.
     Missing {
-        /// Its name.
         object: String,
     },
     /// The content of an object is not what was uploaded.
     Damaged {
-        /// Its name.
         object: String,
-        /// The reason.
         why: String,
     },
-    /// An entry belongs to another log.
     OtherLog {
-        /// Its name.
         object: String,
-        /// The id of that log.
         found: String,
     },
     /// An object is encrypted with another key.
     WrongKey {
-        /// Its name.
         object: String,
-        /// The fingerprint of its key.
         needed: String,
-        /// The fingerprint of our key, if any.
         ours: Option<String>,
     },
     /// An object is not encrypted although a key is configured: it may be forged.
     NotEncrypted {
-        /// Its name.
         object: String,
     },
     /// The remote is not encrypted, others can write to it, and the user did not say that they
     /// are trusted.
     Untrusted {
-        /// The remote.
         place: String,
     },
     /// An object was written by a newer version.
     Newer {
-        /// Its name.
         object: String,
     },
     /// The remote has data that is not in this log: another machine shipped it, or it was lost
     /// here.
     Diverged {
-        /// The remote.
         place: String,
-        /// The difference.
         why: String,
     },
     /// The remote is older than what was shipped: entries were deleted, or it was rolled back.
     RolledBack {
-        /// The remote.
         place: String,
-        /// The newest entry found.
         found: u64,
-        /// The newest entry shipped.
         shipped: u64,
     },
-    /// The remote contains no log.
     NoHosts {
-        /// The remote.
         place: String,
     },
     /// The remote contains several logs, and none was selected.
     SeveralHosts {
-        /// The remote.
         place: String,
-        /// Their names and ids.
         hosts: Vec<String>,
     },
-    /// An error of the local log.
     Log(claude_mem_log::Error),
-    /// An error of a local file.
     Io {
-        /// The verb, such as `read`.
         action: &'static str,
-        /// The file.
         path: PathBuf,
-        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// An error of a local file.
     pub fn io(action: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
         Self::Io { action, path: path.into(), source }
     }
@@ -237,7 +200,7 @@ impl From<Error> for Failure {
                     "no request was sent; events that are not shipped yet are in the local \
                      log",
                 )
-                .remedy(credentials::remedy(place)),
+                .remedy(credentials::credentials_remedy(place)),
             E::NoBucket { .. } => failure
                 .meaning("nothing is lost: events that are not shipped yet are in the local log")
                 .remedy("create the bucket, or correct its name"),

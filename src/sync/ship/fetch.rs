@@ -88,7 +88,6 @@ pub(super) async fn fetch_all(
     result.map(|()| arrivals.lost)
 }
 
-/// Counts what has arrived.
 struct DownloadProgress<P> {
     done: u64,
     total: u64,

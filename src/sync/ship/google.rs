@@ -9,8 +9,7 @@ use object_store::gcp::{
 use crate::ship::{
     Error,
     credentials::{hardware_value, is_on},
-    error_text::first_line,
-    object_store_text::HTTP_CLIENT,
+    error_text::{HTTP_CLIENT, error_text},
     remote::{client, retry, variables, without_password},
 };
 use claude_mem_core::{
@@ -25,7 +24,7 @@ const GCLOUD_CREDENTIALS_FILE: &str = "gcloud/application_default_credentials.js
 const METADATA_VARIABLES: [&str; 3] = ["GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP"];
 
 /// Opens a bucket. Sends no request.
-pub(super) fn bucket(
+pub(super) fn google_bucket(
     place: &str,
     paths: &Paths,
     settings: &Settings,
@@ -43,7 +42,7 @@ pub(super) fn bucket(
     let file = [ConfigKey::ServiceAccount, ConfigKey::ApplicationCredentials];
     let file = file.iter().find_map(|key| builder.get_config_value(key)).unwrap_or_default();
     builder.build().map_err(|error| {
-        let (place, why) = (place.clone(), first_line(&error));
+        let (place, why) = (place.clone(), error_text(&error));
         // The error may concern something else than credentials, such as certificates.
         if why.contains(HTTP_CLIENT) {
             return Error::Place { place, why };

@@ -18,14 +18,12 @@ const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 const CHECK_BYTES: usize = 3;
 
 impl Key {
-    /// Generates a key.
     pub fn generate() -> io::Result<Self> {
         let mut bytes = [0; 32];
         os::fill_at_random(&mut bytes)?;
         Ok(Self(bytes))
     }
 
-    /// The raw key.
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -94,7 +92,6 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Formats a fingerprint.
 pub fn show(fingerprint: Fingerprint) -> String {
     fingerprint.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -11,7 +11,7 @@ use claude_mem_log::{
     Appender, Log, Options, SegmentState,
     format::{self, SEGMENT_HEADER_LEN, SegmentHeader},
     maintain,
-    recovery::{ScanResult, scan},
+    scan::{ScanResult, scan},
 };
 
 use crate::ship::{
@@ -21,7 +21,6 @@ use crate::ship::{
 };
 use claude_mem_core::os::{self, FileExt as _};
 
-/// A local segment.
 #[derive(Debug, Clone)]
 pub struct LocalSegment {
     pub number: u64,
@@ -35,7 +34,6 @@ pub struct LocalSegment {
 }
 
 impl LocalSegment {
-    /// The bytes of a range.
     pub fn read(&self, from: u64, to: u64) -> Result<Vec<u8>, Error> {
         read_from(&self.open()?, &self.path, from, to)
     }

@@ -20,23 +20,17 @@ use claude_mem_core::{
 /// Stored in `ship.json`. It can be lost without harm.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// The remote.
     pub place: String,
-    /// The id of the log.
     pub host: String,
-    /// The newest entry in the remote.
     pub number: u64,
     /// The last shipped segment,
     pub segment: u64,
     /// and how many bytes of it.
     pub offset: u64,
-    /// Bytes of log in the remote.
     pub log_bytes: u64,
     /// When the remote was last complete, microseconds since 1970.
     pub shipped_us: u64,
-    /// The time of the last attempt.
     pub tried_us: u64,
-    /// The error of the last attempt.
     pub error: Option<String>,
 }
 
@@ -49,7 +43,6 @@ impl State {
         Self::read(&paths.ship_state())
     }
 
-    /// Reads a state file.
     pub(super) fn read(path: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(path).ok()?).ok()
     }
@@ -87,7 +80,6 @@ impl State {
         }
     }
 
-    /// Writes a state file.
     fn save(&self, path: &Path) -> Result<(), Error> {
         let text = serde_json::to_vec_pretty(self).expect("a state is plain data");
         user_file::write(path, &text, Readers::Owner)

@@ -11,27 +11,22 @@ use crate::ship::{Error, key::Key};
 pub struct HostId(pub [u8; 16]);
 
 impl HostId {
-    /// Parses the output of [`Display`](fmt::Display).
     pub fn parse(text: &str) -> Option<Self> {
         from_hex(text).map(Self)
     }
 
-    /// The folder of its objects.
     pub fn folder(self) -> String {
         format!("hosts/{self}")
     }
 
-    /// The object that describes the host.
     pub fn description(self) -> String {
         format!("hosts/{self}/host")
     }
 
-    /// The name of an entry.
     pub fn entry(self, number: u64) -> String {
         format!("hosts/{self}/chain/{number:016x}")
     }
 
-    /// The name of a part.
     pub fn part(self, object: &str) -> String {
         format!("hosts/{self}/seg/{object}")
     }
@@ -48,7 +43,6 @@ impl fmt::Display for HostId {
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
-    /// The BLAKE3 hash of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(blake3::hash(bytes).into())
     }
@@ -66,23 +60,17 @@ impl fmt::Debug for Hash {
     }
 }
 
-/// Describes a host to people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
-    /// The host name.
     pub name: String,
-    /// The version that shipped last.
     pub version: String,
 }
 
 /// The complete state of a log at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of this format.
     pub format: u32,
-    /// The id of the log.
     pub log: HostId,
-    /// Its number in the chain.
     pub number: u64,
     /// The hash of the previous entry; none for the first.
     pub previous: Option<Hash>,
@@ -94,13 +82,10 @@ pub struct Manifest {
     pub segments: Vec<Segment>,
 }
 
-/// The current format.
 pub const FORMAT: u32 = 1;
 
-/// A shipped segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
-    /// Its number.
     pub number: u64,
     /// The compaction generation.
     pub generation: u32,
@@ -115,14 +100,12 @@ pub struct Segment {
     pub hash_bytes: u64,
     /// The SHA-256 in the seal; none before the segment is sealed.
     pub seal: Option<Hash>,
-    /// Whether it is the active segment.
     pub is_active: bool,
     /// Its parts, in order, without gaps.
     pub parts: Vec<Part>,
 }
 
 impl Segment {
-    /// Its file name in a log.
     pub fn file_name(&self) -> String {
         let Self { number, number_last, generation, .. } = self;
         if self.is_active {
@@ -135,7 +118,6 @@ impl Segment {
     }
 }
 
-/// A range of a segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// Offset of its first byte in the segment.
@@ -162,35 +144,27 @@ pub enum PartLocation {
 /// Bytes appended to a segment since the previous entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Increment {
-    /// Its number in the chain.
     pub number: u64,
     /// The number of the manifest it extends.
     pub manifest: u64,
-    /// The hash of the previous entry.
     pub previous: Hash,
     /// When it was created, microseconds since 1970.
     pub time_us: u64,
-    /// The segment number.
     pub segment: u64,
     /// The offset of the bytes in the segment.
     pub from: u64,
-    /// The bytes.
     pub bytes: Vec<u8>,
 }
 
 impl Increment {
-    /// The offset after the last byte.
     pub fn to(&self) -> u64 {
         self.from + self.bytes.len() as u64
     }
 }
 
-/// A link of the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
-    /// The complete state.
     Manifest(Manifest),
-    /// New bytes.
     Increment(Increment),
 }
 

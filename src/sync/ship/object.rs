@@ -39,7 +39,7 @@ const BYTES_MAX: u64 = 256 << 20;
 const ZSTD_LEVEL: i32 = 3;
 
 /// Packs bytes into an object.
-pub(super) fn pack(
+pub(super) fn pack_object(
     name: &str,
     bytes: &[u8],
     key: Option<&Key>,
@@ -83,7 +83,7 @@ pub(super) fn is_encrypted(packed: &[u8]) -> bool {
 
 /// Unpacks and verifies an object. The result borrows from `packed` or from `buffer`. Reuse the
 /// buffer: allocating a new one costs most of the time.
-pub(super) fn unpack<'a>(
+pub(super) fn unpack_object<'a>(
     name: &str,
     packed: &'a [u8],
     key: Option<&Key>,
@@ -180,13 +180,13 @@ mod tests {
     }
 
     fn unpack(name: &str, packed: &[u8], key: Option<&Key>) -> Result<Vec<u8>, Error> {
-        super::unpack(name, packed, key, &mut b"left from before".to_vec()).map(<[u8]>::to_vec)
+        unpack_object(name, packed, key, &mut b"left from before".to_vec()).map(<[u8]>::to_vec)
     }
 
     #[test]
     fn objects_round_trip_and_modified_ones_are_rejected() {
         for (key, compress) in ways() {
-            let packed = pack("a/b", TEXT, key.as_ref(), compress).unwrap();
+            let packed = pack_object("a/b", TEXT, key.as_ref(), compress).unwrap();
             assert_eq!(unpack("a/b", &packed, key.as_ref()).unwrap(), TEXT);
             assert!(unpack("a/c", &packed, key.as_ref()).is_err(), "under another name");
             for len in 0..packed.len() {
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn an_encrypted_object_needs_its_key() {
         let key = Key::generate().unwrap();
-        let packed = pack("a", TEXT, Some(&key), false).unwrap();
+        let packed = pack_object("a", TEXT, Some(&key), false).unwrap();
         assert!(memchr::memmem::find(&packed, b"words").is_none());
         let other = Key::generate().unwrap();
         let error = unpack("a", &packed, Some(&other)).unwrap_err().to_string();
@@ -215,7 +215,7 @@ mod tests {
     /// These bytes are in users' buckets. If this fails, add a version; do not edit the bytes.
     #[test]
     fn the_bytes_of_version_1_are_fixed() {
-        let packed = pack("a/b", b"hello", None, true).unwrap();
+        let packed = pack_object("a/b", b"hello", None, true).unwrap();
         assert_eq!(&packed[..16], b"\xF9cmo\x01\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00");
         assert_eq!(&packed[32..], b"hello");
         let hash = blake3::hash(&[&packed[..16], b"a/b\0hello"].concat());

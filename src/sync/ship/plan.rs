@@ -8,18 +8,18 @@ use crate::ship::{
     remote_head::Head,
 };
 
-/// The next upload.
 #[derive(Debug)]
 pub(super) enum Plan {
     /// Nothing to upload.
     Nothing,
     /// The last segment grew by little: one increment.
-    Increment { segment: LocalSegment, from: u64 },
-    /// A new manifest of these segments.
+    Increment {
+        segment: LocalSegment,
+        from: u64,
+    },
     Manifest(Vec<PlannedSegment>),
 }
 
-/// One segment of a new manifest.
 #[derive(Debug)]
 pub(super) enum PlannedSegment {
     /// Unchanged.

@@ -17,7 +17,7 @@ use tokio_stream::StreamExt as _;
 
 use crate::ship::{
     Error, amazon, azure, credentials,
-    error_text::{first_line, io_kind, is_no_bucket, is_unsupported},
+    error_text::{error_text, io_kind, is_no_bucket, is_unsupported},
     google,
     key::Key,
     object,
@@ -51,10 +51,8 @@ pub enum Put {
     Exists,
 }
 
-/// How a remote is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Read: it must exist.
     Read,
     /// Write: a directory is created if its parent exists.
     Ship,
@@ -86,12 +84,10 @@ impl Remote {
         Self { is_plain_allowed: true, ..self }
     }
 
-    /// Whether objects are compressed.
     pub(crate) fn is_compressing(&self) -> bool {
         self.compress
     }
 
-    /// The packed size of these bytes.
     pub(crate) fn packed_len(&self, bytes: &[u8]) -> Result<u64, Error> {
         Ok(self.pack("measured", bytes)?.len() as u64)
     }
@@ -109,12 +105,10 @@ impl Remote {
         self.is_plain_allowed && self.directory.as_ref().is_none_or(is_open)
     }
 
-    /// The encryption key, if any.
     pub fn key(&self) -> Option<&Key> {
         self.key.as_ref()
     }
 
-    /// Reads, unpacks and verifies an object.
     pub async fn get(&self, name: &str) -> Result<Vec<u8>, Error> {
         self.get_with(name, &Buffers::default(), |bytes| Ok(bytes.to_vec())).await
     }
@@ -132,12 +126,13 @@ impl Remote {
         }
         if packed.len() < UNPACK_APART_BYTES_MIN {
             let bytes = &mut Vec::new();
-            return object::unpack(name, &packed, self.key.as_ref(), bytes).and_then(work);
+            return object::unpack_object(name, &packed, self.key.as_ref(), bytes).and_then(work);
         }
         let (name, key) = (name.to_owned(), self.key.clone());
         let mut buffer = buffers.take().await;
-        let unpack =
-            move || object::unpack(&name, &packed, key.as_ref(), &mut buffer.bytes).and_then(work);
+        let unpack = move || {
+            object::unpack_object(&name, &packed, key.as_ref(), &mut buffer.bytes).and_then(work)
+        };
         tokio::task::spawn_blocking(unpack).await.map_err(|error| Error::Unreachable {
             place: self.place.clone(),
             why: error.to_string(),
@@ -204,7 +199,6 @@ impl Remote {
         Ok(names)
     }
 
-    /// The subfolders of `folder`.
     pub async fn folders(&self, folder: &str) -> Result<Vec<String>, Error> {
         let listed = self.store.list_with_delimiter(Some(&self.path(folder))).await;
         let listed = listed.map_err(|error| self.error(folder, &error))?;
@@ -213,7 +207,6 @@ impl Remote {
         Ok(listed.common_prefixes.iter().filter_map(last).collect())
     }
 
-    /// Deletes an object, if it exists.
     pub async fn delete(&self, name: &str) -> Result<(), Error> {
         match self.store.delete(&self.path(name)).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
@@ -222,7 +215,7 @@ impl Remote {
     }
 
     fn pack(&self, name: &str, bytes: &[u8]) -> Result<Vec<u8>, Error> {
-        object::pack(name, bytes, self.key.as_ref(), self.compress)
+        object::pack_object(name, bytes, self.key.as_ref(), self.compress)
             .map_err(|error| Error::io("pack", name, error))
     }
 
@@ -247,8 +240,8 @@ impl Remote {
     fn error(&self, name: &str, error: &object_store::Error) -> Error {
         use object_store::Error as E;
         let place = self.place.clone();
-        let why = first_line(error);
-        if let Some(error) = credentials::failed(&place, error) {
+        let why = error_text(error);
+        if let Some(error) = credentials::credentials_error(&place, error) {
             return error;
         }
         match error {
@@ -335,15 +328,15 @@ fn store(
     prepare_connections();
     match scheme {
         "s3" | "s3a" => {
-            let bucket = amazon::bucket(place, paths, settings, environment)?;
+            let bucket = amazon::amazon_bucket(place, paths, settings, environment)?;
             Ok((Arc::new(bucket), prefix()?))
         }
         "gs" => {
-            let bucket = google::bucket(place, paths, settings, environment)?;
+            let bucket = google::google_bucket(place, paths, settings, environment)?;
             Ok((Arc::new(bucket), prefix()?))
         }
         "az" | "azure" => {
-            let container = azure::container(place, environment)?;
+            let container = azure::azure_container(place, environment)?;
             Ok((Arc::new(container), prefix()?))
         }
         _ => Err(unusable(format!("`{scheme}://` is not supported"))),

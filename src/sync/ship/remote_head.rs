@@ -14,26 +14,20 @@ use crate::ship::{
 /// The state of a log in a remote: the newest manifest and the increments after it.
 #[derive(Debug, Clone)]
 pub struct Head {
-    /// The id of the log.
     pub host: HostId,
-    /// The number of the newest entry.
     pub number: u64,
-    /// Its hash.
     pub hash: Hash,
     /// When it was created, microseconds since 1970, by the clock of its host.
     pub time_us: u64,
-    /// The newest manifest.
     pub manifest: Manifest,
     /// The increments after it, in order.
     pub increments: Vec<Increment>,
 }
 
-/// Parts downloaded in parallel.
 const AHEAD_MAX: usize = 4;
 /// Increments downloaded in parallel: they are small, so latency dominates.
 const RUN_AHEAD_MAX: usize = 16;
 
-/// The logs in a remote.
 pub async fn hosts(remote: &Remote) -> Result<Vec<HostId>, Error> {
     let mut hosts: Vec<HostId> =
         remote.folders("hosts").await?.iter().filter_map(|name| HostId::parse(name)).collect();
@@ -201,7 +195,6 @@ impl Head {
         segments
     }
 
-    /// Bytes in all segments.
     pub fn bytes(&self) -> u64 {
         let increments: usize = self.increments.iter().map(|increment| increment.bytes.len()).sum();
         self.manifest.segments.iter().map(|segment| segment.bytes).sum::<u64>() + increments as u64
@@ -287,7 +280,6 @@ impl Head {
         }
     }
 
-    /// Downloads and verifies one part.
     pub fn fetch(
         &self,
         remote: &Remote,
@@ -299,7 +291,6 @@ impl Head {
         })
     }
 
-    /// A part to download later.
     pub fn fetched(&self, part: &Part) -> Fetched {
         let held = match part.at {
             PartLocation::Run(first, _) if first > self.manifest.number => {
@@ -321,7 +312,6 @@ pub struct Fetched {
 }
 
 impl Fetched {
-    /// Its range in the segment.
     pub fn range(&self) -> (u64, u64) {
         (self.part.from, self.part.to)
     }

@@ -10,7 +10,7 @@ use std::{
 use claude_mem_log::{
     Appender, Id, Item, Log, Options, Record, Report,
     format::{SEGMENT_HEADER_LEN, SegmentHeader, encode_log_id, salt},
-    recovery::{ScanResult, scan},
+    scan::{ScanResult, scan},
     verify,
 };
 
@@ -27,7 +27,6 @@ use claude_mem_core::os::{self, CreateOptionsExt as _, FileExt as _};
 /// The repaired and unrepaired segments, as text for people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RepairOutcome {
-    /// Repaired segments.
     pub repaired: Vec<String>,
     /// Segments that could not be repaired, with the reason.
     pub unrepaired: Vec<String>,
@@ -250,7 +249,6 @@ pub async fn is_remote_contained(remote: &Remote, head: &Head, dir: &Path) -> Re
     Ok(true)
 }
 
-/// Verifies the local log.
 pub fn report(dir: &Path) -> Result<Report, Error> {
     Ok(verify(dir, &Options::default())?)
 }

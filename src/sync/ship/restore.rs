@@ -13,7 +13,7 @@ use claude_mem_log::{
     Id, Options,
     format::{KIND_SEAL, SEGMENT_HEADER_LEN, SegmentHeader, encode_log_id, salt},
     maintain,
-    recovery::{ScanResult, scan},
+    scan::{ScanResult, scan},
 };
 
 use crate::ship::{
@@ -26,12 +26,9 @@ use crate::ship::{
 };
 use claude_mem_core::{os, paths::create_private};
 
-/// What to restore.
 #[derive(Debug, Clone, Copy)]
 pub struct RestoreRequest<'a> {
-    /// The new data directory.
     pub data: &'a Path,
-    /// The id of the log.
     pub host: HostId,
     /// Where to stop; `None` for the end.
     pub until: Option<RestoreEnd>,
@@ -48,12 +45,9 @@ pub enum RestoreEnd {
     Event(Id),
 }
 
-/// The result of a restore.
 #[derive(Debug, Clone)]
 pub struct Restored {
-    /// The entry that was restored.
     pub head: Arc<Head>,
-    /// Bytes of log.
     pub bytes: u64,
     /// Parts that could not be read.
     pub lost: Vec<String>,

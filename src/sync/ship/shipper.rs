@@ -6,7 +6,7 @@ use crate::ship::{
     Error,
     backup::BackupLimit,
     comparison::{Comparison, Depth, compare},
-    gc::{sweep, sweep_all},
+    garbage::{collect_all_garbage, collect_garbage},
     key,
     local::{self, LocalSegment, LogSnapshot, blocking},
     local_state::{Lock, State},
@@ -39,7 +39,7 @@ pub struct Shipper {
     /// The state of the remote, once loaded.
     head: Option<Head>,
     is_loaded: bool,
-    is_swept: bool,
+    is_collected: bool,
     /// The files of the log when everything was shipped.
     seen: Option<LogSnapshot>,
     /// The packed size of the increments after the newest manifest, if this process uploaded all of
@@ -47,16 +47,13 @@ pub struct Shipper {
     run_packed_bytes: Option<u64>,
 }
 
-/// The result of one run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Shipped {
-    /// Objects uploaded.
     pub objects: u64,
     /// Packed bytes uploaded.
     pub put_bytes: u64,
     /// New bytes of log.
     pub log_bytes: u64,
-    /// Objects deleted.
     pub deleted: u64,
     /// Deletions that failed, with the reason.
     pub undeleted: Option<String>,
@@ -72,7 +69,6 @@ pub const REFILLED: &str = "\
 /// Attempts per run, if the log or the remote changes meanwhile.
 const ATTEMPTS_MAX: usize = 5;
 
-/// The result of one attempt.
 enum Attempt {
     Done,
     /// The log or the remote changed meanwhile.
@@ -104,7 +100,7 @@ impl Shipper {
             limit: None,
             head: None,
             is_loaded: false,
-            is_swept: false,
+            is_collected: false,
             seen: None,
             run_packed_bytes: None,
         };
@@ -123,7 +119,6 @@ impl Shipper {
         self.head.as_ref()
     }
 
-    /// The remote.
     pub fn remote(&self) -> &Remote {
         &self.remote
     }
@@ -228,8 +223,8 @@ impl Shipper {
                 self.manifest(host, planned, number_free, is_repair, shipped).await?
             }
         };
-        if let (Attempt::Done, false, Some(head)) = (&attempt, self.is_swept, &self.head) {
-            self.is_swept = sweep_all(&self.remote, head, shipped).await;
+        if let (Attempt::Done, false, Some(head)) = (&attempt, self.is_collected, &self.head) {
+            self.is_collected = collect_all_garbage(&self.remote, head, shipped).await;
         }
         Ok(attempt)
     }
@@ -244,7 +239,6 @@ impl Shipper {
         self.compare(&here, Depth::Unsealed)
     }
 
-    /// The segments to ship.
     async fn segments_here(&self, host: HostId) -> Result<Vec<LocalSegment>, Error> {
         let known = self.head.as_ref().and_then(|head| head.segments().pop());
         let known = known.map_or((0, 0), |segment| (segment.number, segment.bytes));
@@ -437,7 +431,7 @@ impl Shipper {
         let before = self.head.replace(head);
         self.run_packed_bytes = None;
         if let Some(head) = &self.head {
-            sweep(&self.remote, head, before.as_ref(), shipped).await;
+            collect_garbage(&self.remote, head, before.as_ref(), shipped).await;
         }
         Ok(Attempt::Done)
     }

@@ -11,16 +11,12 @@ use claude_mem_core::{app::App, settings::table::SHIP_TO, time_arg::rfc3339};
 /// For `status`. Scripts use these names, so they are stable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ShipStatus {
-    /// The remote.
     pub place: String,
     /// Bytes of log that are not shipped yet; `None` if the place is not saved, so that nothing is
     /// expected to go there.
     pub behind_bytes: Option<u64>,
-    /// When the remote was last complete.
     pub shipped_at: Option<String>,
-    /// The error of the last attempt.
     pub error: Option<String>,
-    /// The fingerprint of the encryption key.
     pub key: Option<String>,
 }
 

@@ -14,15 +14,12 @@ use crate::ship::{
     remote_head,
 };
 
-/// The size of a part.
 const PART_BYTES_MAX: u64 = 4 << 20;
-/// Parallel uploads.
 const PUTS_MAX: usize = 4;
 /// Increments are merged into one object if the remote then stays below this percentage of the
 /// recorded bytes.
 const SHARE_MAX: u64 = 55;
 
-/// Uploads segments of one log.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Uploader<'a> {
     pub(super) remote: &'a Remote,

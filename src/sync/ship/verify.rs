@@ -11,24 +11,20 @@ use crate::ship::{
     remote_head::{self, Head},
 };
 
-/// The result of verifying a remote.
 #[derive(Debug, Clone)]
 pub struct Findings {
     /// The newest intact state.
     pub head: Option<Head>,
     /// Objects read.
     pub objects: u64,
-    /// Damaged objects.
     pub damage: Vec<Damage>,
     /// Segments that differ between remote and local log.
     pub differences: Vec<String>,
     /// Unreferenced objects.
     pub unneeded: usize,
-    /// Bytes that are not shipped yet.
     pub behind_bytes: u64,
 }
 
-/// A damaged object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// The error, with the name of the object.
@@ -46,11 +42,10 @@ impl Findings {
     }
 }
 
-/// Parallel downloads.
 const AHEAD_MAX: usize = 4;
 
 /// Reads every object, and compares with the log in `dir`.
-pub async fn check(remote: &Remote, host: HostId, dir: &Path) -> Result<Findings, Error> {
+pub async fn verify_remote(remote: &Remote, host: HostId, dir: &Path) -> Result<Findings, Error> {
     let mut findings = Findings {
         head: None,
         objects: 0,
@@ -59,7 +54,7 @@ pub async fn check(remote: &Remote, host: HostId, dir: &Path) -> Result<Findings
         unneeded: 0,
         behind_bytes: 0,
     };
-    findings.head = find(remote, host, &mut findings.damage).await?;
+    findings.head = newest_intact(remote, host, &mut findings.damage).await?;
     if let Err(error) = remote_head::describe(remote, host).await {
         findings.damage.push(damage(error, None)?);
     }
@@ -81,7 +76,7 @@ pub async fn check(remote: &Remote, host: HostId, dir: &Path) -> Result<Findings
 }
 
 /// The newest intact state. Newer damaged entries are reported as damage.
-pub async fn find(
+pub async fn newest_intact(
     remote: &Remote,
     host: HostId,
     found: &mut Vec<Damage>,

@@ -15,7 +15,7 @@ use claude_mem_log::{
         self, FLAG_AGAIN, FLAG_MOVED, FLAG_TOMBSTONE, FLAG_ZSTD, FrameHeader, KIND_SEAL,
         SEGMENT_HEADER_LEN, SegmentHeader,
     },
-    recovery::{ScanResult, scan},
+    scan::{ScanResult, scan},
 };
 
 /// Bytes of a payload to print.

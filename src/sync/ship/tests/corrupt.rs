@@ -3,7 +3,7 @@
 use claude_mem_tools::bucket::Faults;
 
 use super::*;
-use crate::ship::{repair, verify::check};
+use crate::ship::{repair, verify::verify_remote};
 
 fn shipped() -> Machine {
     let mut machine = Machine::new();
@@ -38,7 +38,8 @@ fn every_damaged_or_missing_object_is_reported_and_repaired() {
                 assert!(error.contains(&name), "{name} {number}: {error}");
                 assert!(!machine.restored("again").exists(), "nothing half-done is in use");
             }
-            let findings = wait(check(&machine.remote(), machine.host(), &machine.log())).unwrap();
+            let findings =
+                wait(verify_remote(&machine.remote(), machine.host(), &machine.log())).unwrap();
             let is_reported = findings.damage.iter().any(|damage| damage.what.contains(&name));
             assert_eq!(
                 is_reported,
@@ -46,7 +47,8 @@ fn every_damaged_or_missing_object_is_reported_and_repaired() {
                 "{findings:?}"
             );
             wait(machine.shipper().reship()).unwrap();
-            let findings = wait(check(&machine.remote(), machine.host(), &machine.log())).unwrap();
+            let findings =
+                wait(verify_remote(&machine.remote(), machine.host(), &machine.log())).unwrap();
             assert!(findings.is_sound(), "{name} {number}: {findings:?}");
             let _ = fs::remove_dir_all(machine.outer.path().join("again"));
             machine.check();

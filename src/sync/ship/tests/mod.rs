@@ -42,7 +42,6 @@ pub(super) struct Machine {
 const SEGMENT_BYTES: u64 = 700;
 
 impl Machine {
-    /// Ships to a directory.
     pub(super) fn new() -> Self {
         let outer = tempfile::tempdir().unwrap();
         let place = outer.path().join("remote").to_string_lossy().into_owned();
@@ -60,7 +59,6 @@ impl Machine {
         Self::with(outer, place, &[])
     }
 
-    /// Ships to this bucket.
     pub(super) fn with_bucket(bucket: &Bucket) -> Self {
         let variables = bucket.variables();
         let mut variables: Vec<(&str, &str)> =

@@ -174,7 +174,8 @@ impl World {
         assert_eq!(here.len() as u64, machine.next - 1);
         machine.restore("again", None, false).unwrap();
         assert_eq!(read(&machine.restored("again")), here);
-        let found = wait(verify::check(&machine.remote(), machine.host(), &machine.log())).unwrap();
+        let found =
+            wait(verify::verify_remote(&machine.remote(), machine.host(), &machine.log())).unwrap();
         assert!(found.is_sound() && found.behind_bytes == 0, "{found:?}");
         assert_eq!(wait(machine.shipper().check()).unwrap(), Default::default());
         if let Some(worker) = &mut self.worker {

@@ -1,4 +1,4 @@
-//! Segments large enough for read-ahead in a second thread.
+//! Sealed segments of several windows, which are mapped.
 #![allow(clippy::unwrap_used)]
 
 use claude_mem_log::{Appender, GapReason, Id, Item, Log, Options, Record, maintain};
@@ -50,11 +50,9 @@ fn read(dir: &Path) -> (Vec<u64>, Vec<(u64, u64, GapReason)>) {
 fn every_record_is_read_once_and_in_order() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
-    for _ in 0..20 {
-        let (numbers, gaps) = read(dir.path());
-        assert_eq!(numbers, (0..RECORDS).collect::<Vec<_>>());
-        assert_eq!(gaps, []);
-    }
+    let (numbers, gaps) = read(dir.path());
+    assert_eq!(numbers, (0..RECORDS).collect::<Vec<_>>());
+    assert_eq!(gaps, []);
 }
 
 #[test]
@@ -83,7 +81,7 @@ fn damage_anywhere_costs_one_record() {
 }
 
 #[test]
-fn truncating_a_segment_while_it_is_read_crashes_no_reader() {
+fn truncating_a_segment_between_two_windows_crashes_no_reader() {
     let dir = tempfile::tempdir().unwrap();
     for segment in [1, 2] {
         let dir = dir.path().join(segment.to_string());

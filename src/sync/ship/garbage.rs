@@ -11,7 +11,7 @@ use crate::ship::{
 };
 
 /// Deletes objects that the newest manifest no longer references.
-pub(super) async fn sweep(
+pub(super) async fn collect_garbage(
     remote: &Remote,
     head: &Head,
     before: Option<&Head>,
@@ -31,7 +31,11 @@ pub(super) async fn sweep(
 }
 
 /// Deletes unreferenced objects of interrupted uploads. Returns whether the listing succeeded.
-pub(super) async fn sweep_all(remote: &Remote, head: &Head, shipped: &mut Shipped) -> bool {
+pub(super) async fn collect_all_garbage(
+    remote: &Remote,
+    head: &Head,
+    shipped: &mut Shipped,
+) -> bool {
     let needed: HashSet<String> = head.objects().into_iter().collect();
     match remote.list(&format!("{}/seg", head.host.folder())).await {
         Ok(mut names) => {
