@@ -52,7 +52,7 @@ pub(crate) fn named(tool: &str, input: &str) -> FilesTouched {
         return FilesTouched::default();
     };
     let is_view = text(&input, "command").as_deref() == Some("view");
-    let paths = FILE_FIELDS.iter().filter_map(|name| file(text(&input, name)?)).collect();
+    let paths = FILE_FIELDS.iter().filter_map(|name| file(&text(&input, name)?)).collect();
     match WRITERS.contains(&tool.as_str()) && !is_view {
         true => FilesTouched { read: Vec::new(), written: paths },
         false => FilesTouched { read: paths, written: Vec::new() },
@@ -65,8 +65,8 @@ fn text(input: &Input<'_>, name: &str) -> Option<String> {
 }
 
 /// The name of a file; `None` for other URIs and for other texts.
-fn file(name: String) -> Option<String> {
-    let path = name.strip_prefix("file://").unwrap_or(name.as_str());
+fn file(name: &str) -> Option<String> {
+    let path = name.strip_prefix("file://").unwrap_or(name);
     let is_name = !path.is_empty() && path.len() <= NAME_BYTES_MAX;
     (is_name && !path.contains("://") && !path.contains('\n')).then(|| path.to_owned())
 }

@@ -36,7 +36,7 @@ impl Store {
     pub fn query_sql(&self, sql: &str) -> Result<SqlRows> {
         self.connection.execute_batch(DOCUMENTED_VIEWS)?;
         let mut statement = self.connection.prepare(sql)?;
-        let columns = statement.column_names().into_iter().map(str::to_owned).collect();
+        let columns = statement.column_names().map(str::to_owned).collect();
         let count = statement.column_count();
         let rows = statement.query_map((), |row| {
             (0..count).map(|at| row.get_ref(at).map(json)).collect::<rusqlite::Result<_>>()

@@ -27,7 +27,7 @@ pub(super) static FORGET: Tool = Tool {
     title: "Forget",
     description: "Forget memories when the user asks for it. The first call forgets nothing: it \
         lists what would be forgotten and returns a confirmation. Show that to the user; if they \
-        agree, call again with the same ids and confirm.",
+        agree, call again with ids and confirm.",
     parameters: PARAMETERS,
     effect: Effect::Removes,
     run,

@@ -31,7 +31,7 @@ pub(super) static GET_OBSERVATIONS: Tool = Tool {
     name: "get_observations",
     title: "Read memories in full",
     description: "Step 3: full text of observations, summaries and prompts, with their sources. \
-        Request all the IDs you need in one call, and only those.",
+        Request all IDs you need in one call, and only those.",
     parameters: PARAMETERS,
     effect: Effect::Reads,
     run,

@@ -24,7 +24,7 @@ const PARAMETERS: &[Parameter] = &[
 pub(super) static SESSION_START_CONTEXT: Tool = Tool {
     name: "session_start_context",
     title: "Context of a new session",
-    description: "The overview that a new session receives: notes, recent sessions, useful \
+    description: "The overview a new session receives: notes, recent sessions, useful \
         observations. For another project, or when the original is no longer in context.",
     parameters: PARAMETERS,
     effect: Effect::Reads,

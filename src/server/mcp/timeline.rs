@@ -42,7 +42,7 @@ const PARAMETERS: &[Parameter] = &[
 pub(super) static TIMELINE: Tool = Tool {
     name: "timeline",
     title: "Timeline of memories",
-    description: "Step 2: see what happened before and after a memory or a time: prompts, \
+    description: "Step 2: what happened before and after a memory or a time: prompts, \
         observations and summaries in order.",
     parameters: PARAMETERS,
     effect: Effect::Reads,
