@@ -202,24 +202,14 @@ fn print(app: &mut App, found: &SearchResults, is_explained: bool) -> Result<(),
     for (hit, lines) in found.hits.iter().zip(lines) {
         lines.into_iter().try_for_each(|line| app.output.line(line))?;
         if let Some(score) = hit.explanation.as_ref().filter(|_| is_explained) {
-            let term = |(term, part): (&query::Term, &f64)| format!("{} {part:.2}", term.text);
-            let mut parts: Vec<String> =
-                found.query.terms.iter().zip(&score.terms).map(term).collect();
-            parts.push(format!("together {:.2}", score.together));
-            let mut line = format!("{:indent$}score {:.2}", "", hit.score);
-            match (score.cosine, score.coverage) {
-                (_, None) => line += " = ",
-                (cosine, Some(coverage)) => {
-                    let cosine =
-                        cosine.map_or("not embedded yet".into(), |cosine| format!("{cosine:.3}"));
-                    let _ = write!(
-                        line,
-                        ": cosine {cosine}, coverage {coverage:.2}, words {:.2} = ",
-                        score.words
-                    );
-                }
+            let mut line = format!("{:indent$}score {:.2} = ", "", hit.score);
+            if let Some(coverage) = score.coverage {
+                let cosine = score.cosine.map(|cosine| format!("{cosine:.3}"));
+                let cosine = cosine.unwrap_or_else(|| "not embedded yet".into());
+                let _ = write!(line, "cosine {cosine}, coverage {coverage:.2}, words ");
             }
-            let _ = write!(line, "({}) × {:.2}", parts.join(" + "), score.met);
+            let _ =
+                write!(line, "bm25 {:.2}, {:.0} % of the words", score.bm25, score.share * 100.0);
             if hit.score < score.total {
                 let _ = write!(line, "; × {:.2}: only its prompt matches", hit.score / score.total);
             }

@@ -1,9 +1,6 @@
 //! A search hit.
 
-use super::{
-    Kind, MemoryId, Query,
-    score::{Matcher, Score},
-};
+use super::{Kind, MemoryId, Query, score::Score};
 use crate::{
     Store,
     error::Result,
@@ -12,7 +9,6 @@ use crate::{
     text::{first_line, one_line},
 };
 use rusqlite::OptionalExtension;
-use std::ops::Range;
 
 /// Maximum length of the snippet.
 const SNIPPET_CHARS_MAX: usize = 200;
@@ -134,13 +130,6 @@ impl Hit {
 fn tokens(text: &str) -> usize {
     let plain = text.bytes().filter(u8::is_ascii).count();
     plain.div_ceil(4) + text.chars().filter(|letter| !letter.is_ascii()).count()
-}
-
-impl Query {
-    /// The positions of the query's words in a text, for highlighting.
-    pub fn marks(&self, text: &str) -> Vec<Range<usize>> {
-        Matcher::new(self).marks(self, text)
-    }
 }
 
 /// Fields below each other as one line, with a mark between those that do not end like a sentence.

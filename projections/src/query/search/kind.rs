@@ -83,6 +83,13 @@ impl Kind {
             Self::Prompt => &["text"],
         }
     }
+
+    /// The whole text of a `row`, as an expression.
+    pub(crate) fn text(self) -> String {
+        let columns: Vec<String> =
+            self.columns().iter().map(|column| format!("row.{column}")).collect();
+        format!("concat_ws(' ', {}, row.identifiers)", columns.join(", "))
+    }
 }
 
 impl FromStr for Kind {

@@ -7,18 +7,17 @@
 //! projects: all memories of a project are somewhat similar.
 
 use super::{
-    Filter, Kind, MemoryId, Query, Score, Search,
-    candidates::in_projects,
+    Kind, MemoryId, Query, Score, Search,
     query::{Clause, without_operators},
-    searching::Searching,
+    scope::Scope,
+    score::Scored,
 };
 use crate::error::Result;
-use rusqlite::{params_from_iter, types::Value};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// Number of memories that are found by meaning. In measurements, no later one was among the first
 /// ten.
-pub(super) const NEAR_ROWS: usize = 100;
+const NEAR_ROWS: usize = 100;
 /// Number of the nearest memories that are filtered. If too few pass, all memories that pass the
 /// filters are compared.
 const TRIED_ROWS: usize = 1000;
@@ -28,8 +27,7 @@ const NEARER_THAN_USUAL: f64 = 0.05;
 const SAMPLED_ROWS: i64 = 200;
 /// A smaller sample is filled up with unrelated texts.
 const SAMPLE_MIN: usize = 20;
-/// The weight of words relative to the model's own measure. That was determined with plain BM25;
-/// the score here also includes adjacent words.
+/// The weight of words relative to the model's own measure.
 const WORDS_TRUST: f64 = 1.25;
 /// Number of the best memories by words that determine how well the words are covered.
 const COVERING_ROWS: usize = 10;
@@ -61,8 +59,7 @@ pub trait Meaning {
 }
 
 /// Combines the scores of words and meaning.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Fusion {
+struct Fusion {
     weight: f64,
     coverage: f64,
     best_words: f64,
@@ -71,7 +68,8 @@ pub(super) struct Fusion {
 
 impl Fusion {
     /// Takes coverage and the best score from the memories with the best scores by words.
-    fn new<'a>(weight: f64, usual: f64, scores: impl Iterator<Item = &'a Score>) -> Self {
+    fn new(weight: f64, usual: f64, scored: &[Scored]) -> Self {
+        let scores = scored.iter().map(|memory| &memory.score);
         let mut by_words: Vec<&Score> = scores.filter(|score| score.words > 0.0).collect();
         by_words.sort_by(|left, right| right.words.total_cmp(&left.words));
         let best_words = by_words.first().map_or(1.0, |best| best.words);
@@ -80,16 +78,10 @@ impl Fusion {
         Self { weight, coverage, best_words, usual }
     }
 
-    /// How much nearer than usual.
-    pub(super) fn nearness(&self, cosine: f64) -> f64 {
-        cosine - self.usual
-    }
-
-    /// Combines the score of the words with the nearness by meaning.
-    pub(super) fn apply(&self, score: &mut Score, cosine: f64) {
+    fn apply(&self, score: &mut Score, cosine: f64) {
         score.coverage = Some(self.coverage);
         score.total =
-            self.nearness(cosine) + self.weight * self.coverage * score.words / self.best_words;
+            cosine - self.usual + self.weight * self.coverage * score.words / self.best_words;
     }
 }
 
@@ -123,104 +115,79 @@ fn is_name(text: &str) -> bool {
         && (inner.contains(['_', '/', '.', ':', '\\']) || is_camel())
 }
 
-impl Searching<'_> {
-    /// The nearest memories that pass the filters of their kind, nearest first.
-    pub(super) fn near(
-        &self,
-        meaning: &dyn Meaning,
-        filters: &HashMap<Kind, Filter>,
-        wanted: usize,
-    ) -> Result<Vec<MemoryId>> {
-        let tried = TRIED_ROWS.max(wanted);
-        let nearest = meaning.nearest(tried, &mut |memory| filters.contains_key(&memory.kind));
-        let is_all = nearest.len() < tried;
-        let mut near = Vec::new();
-        for (memory, _) in nearest {
-            if near.len() == wanted {
-                break;
-            }
-            if self.passes(memory, &filters[&memory.kind])? {
-                near.push(memory);
-            }
-        }
-        if near.len() == wanted || is_all {
-            return Ok(near);
-        }
-        let mut passing = HashSet::new();
-        for (kind, filter) in filters {
-            passing.extend(self.all_passing(*kind, filter)?);
-        }
-        let nearest = meaning.nearest(wanted, &mut |memory| passing.contains(&memory));
-        Ok(nearest.into_iter().map(|(memory, _)| memory).collect())
-    }
+/// The nearest memories that a search covers, nearest first.
+pub(super) fn near(scope: &Scope<'_>, meaning: &dyn Meaning) -> Result<Vec<MemoryId>> {
+    let wanted = NEAR_ROWS.max(scope.search.offset.saturating_add(scope.search.limit));
+    nearest(scope, meaning, wanted)
+}
 
-    fn passing_sql(&self, kind: Kind, filter: &Filter, condition: &str) -> String {
-        let (table, filter, projects) =
-            (kind.table(), filter.sql(), in_projects(self.projects.as_deref()));
-        format!("select row.id from visible_{table} row where {condition}{filter}{projects}")
-    }
-
-    pub(super) fn passes(&self, memory: MemoryId, filter: &Filter) -> Result<bool> {
-        let sql = self.passing_sql(memory.kind, filter, "row.id = ?");
-        let values = [Value::Integer(memory.id)].into_iter().chain(filter.values.iter().cloned());
-        let mut statement = self.store.connection.prepare_cached(&sql)?;
-        Ok(statement.exists(params_from_iter(values))?)
-    }
-
-    fn all_passing(&self, kind: Kind, filter: &Filter) -> Result<Vec<MemoryId>> {
-        let sql = self.passing_sql(kind, filter, "1");
-        let mut statement = self.store.connection.prepare_cached(&sql)?;
-        let ids = statement.query_map(params_from_iter(&filter.values), |row| row.get(0))?;
-        Ok(ids.map(|id| Ok(MemoryId { kind, id: id? })).collect::<rusqlite::Result<_>>()?)
-    }
-
-    /// The median cosine in the searched projects.
-    fn usual_cosine(&self, meaning: &dyn Meaning) -> Result<f64> {
-        let sql = format!(
-            "select row.id from visible_observations row where 1{} order by row.at_us desc, \
-             row.id desc limit ?1",
-            in_projects(self.projects.as_deref())
-        );
-        let mut statement = self.store.connection.prepare_cached(&sql)?;
-        let ids = statement.query_map([SAMPLED_ROWS], |row| row.get(0))?;
-        let kind = Kind::Observation;
-        let mut cosines = Vec::new();
-        for id in ids {
-            cosines.extend(meaning.past_cosine(MemoryId { kind, id: id? }));
+pub(super) fn nearest(
+    scope: &Scope<'_>,
+    meaning: &dyn Meaning,
+    wanted: usize,
+) -> Result<Vec<MemoryId>> {
+    let tried = TRIED_ROWS.max(wanted);
+    let nearest = meaning.nearest(tried, &mut |memory| scope.filter(memory.kind).is_some());
+    let is_all = nearest.len() < tried;
+    let mut near = Vec::new();
+    for (memory, _) in nearest {
+        if near.len() == wanted {
+            break;
         }
-        cosines.resize(cosines.len().max(SAMPLE_MIN), meaning.noise());
-        cosines.sort_by(f64::total_cmp);
-        Ok(cosines[cosines.len() / 2])
+        if scope.passes(memory)? {
+            near.push(memory);
+        }
     }
+    if near.len() == wanted || is_all {
+        return Ok(near);
+    }
+    let passing: HashSet<MemoryId> = scope.all_passing()?.into_iter().collect();
+    let nearest = meaning.nearest(wanted, &mut |memory| passing.contains(&memory));
+    Ok(nearest.into_iter().map(|(memory, _)| memory).collect())
+}
 
-    /// Gives every scored memory one score of words and meaning. Those that have no word of the
-    /// query and are not near are left out.
-    pub(super) fn fuse(&mut self, meaning: &dyn Meaning) -> Result<Fusion> {
-        let scores = self.scored.values().map(|(score, _)| score);
-        let fusion =
-            Fusion::new(WORDS_TRUST * meaning.words_weight(), self.usual_cosine(meaning)?, scores);
-        for (name, (score, _)) in &mut self.scored {
-            score.cosine = meaning.cosine(*name)?;
-        }
-        // A memory without a vector gets the typical cosine of others with its words.
-        let known: Vec<f64> = self
-            .scored
-            .values()
-            .filter(|(score, _)| score.words > 0.0)
-            .filter_map(|(score, _)| score.cosine)
-            .collect();
-        let typical = match known.len() {
-            0 => fusion.usual,
-            count => known.iter().sum::<f64>() / count as f64,
-        };
-        self.scored.retain(|_, (score, _)| {
-            let is_near = |cosine: f64| fusion.nearness(cosine) >= NEARER_THAN_USUAL;
-            score.words > 0.0 || score.cosine.is_some_and(is_near)
-        });
-        for (score, _) in self.scored.values_mut() {
-            let cosine = score.cosine.unwrap_or(typical);
-            fusion.apply(score, cosine);
-        }
-        Ok(fusion)
+/// The median cosine in the searched projects.
+pub(super) fn usual_cosine(scope: &Scope<'_>, meaning: &dyn Meaning) -> Result<f64> {
+    let sql = format!(
+        "select row.id from visible_observations row where 1{} order by row.at_us desc, \
+         row.id desc limit ?1",
+        scope.in_projects()
+    );
+    let mut statement = scope.store.connection.prepare_cached(&sql)?;
+    let ids = statement.query_map([SAMPLED_ROWS], |row| row.get(0))?;
+    let kind = Kind::Observation;
+    let mut cosines = Vec::new();
+    for id in ids {
+        cosines.extend(meaning.past_cosine(MemoryId { kind, id: id? }));
     }
+    cosines.resize(cosines.len().max(SAMPLE_MIN), meaning.noise());
+    cosines.sort_by(f64::total_cmp);
+    Ok(cosines[cosines.len() / 2])
+}
+
+/// Gives every memory one score of words and meaning. Those that have no word of the query and are
+/// not near are left out.
+pub(super) fn fuse(
+    mut scored: Vec<Scored>,
+    meaning: &dyn Meaning,
+    usual: f64,
+) -> Result<Vec<Scored>> {
+    let fusion = Fusion::new(WORDS_TRUST * meaning.words_weight(), usual, &scored);
+    for memory in &mut scored {
+        memory.score.cosine = meaning.cosine(memory.id)?;
+    }
+    // A memory without a vector gets the typical cosine of others with its words.
+    let with_words = scored.iter().filter(|memory| !memory.met.is_empty());
+    let known: Vec<f64> = with_words.filter_map(|memory| memory.score.cosine).collect();
+    let typical = match known.len() {
+        0 => usual,
+        count => known.iter().sum::<f64>() / count as f64,
+    };
+    let is_near = |cosine: f64| cosine - usual >= NEARER_THAN_USUAL;
+    scored.retain(|memory| !memory.met.is_empty() || memory.score.cosine.is_some_and(is_near));
+    for memory in &mut scored {
+        let cosine = memory.score.cosine.unwrap_or(typical);
+        fusion.apply(&mut memory.score, cosine);
+    }
+    Ok(scored)
 }

@@ -1,10 +1,10 @@
 //! Search by words, and by meaning if there are vectors.
 //!
-//! A query is parsed (`query/`), the index selects candidates (`candidates.rs`), those are scored
-//! with all words (`score.rs`), memories that are near by meaning join them (`meaning.rs`), the
-//! memories of a turn become one hit (`turns.rs`), and close scores are ordered by time. Age and
-//! project only count if a filter names them. Words that no memory contains are compared with the
-//! vocabulary (`spelling.rs`).
+//! `run.rs` calls one step after the other, from value to value: a query is parsed (`query/`), the
+//! index selects candidates and ranks them (`candidates.rs`), those are scored (`score.rs`), fused
+//! with memories that are near by meaning (`meaning.rs`), the memories of a turn become one hit
+//! (`turns.rs`), and the page of hits is read. Age and project only count if a filter names them.
+//! Words that no memory contains are compared with the vocabulary (`spelling.rs`).
 
 mod candidates;
 mod failure_terms;
@@ -17,17 +17,14 @@ mod query;
 mod recall;
 mod repeats;
 mod run;
+mod scope;
 mod score;
-mod searching;
-mod spans;
 mod spelling;
 mod statements;
-mod statistics;
-mod stem;
 mod stop_words;
+mod text_index;
 mod tokens;
 mod turns;
-mod typed;
 
 pub(crate) use filter::Filter;
 pub use hit::{Hit, has_several_clients};

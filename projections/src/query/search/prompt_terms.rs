@@ -1,6 +1,11 @@
 //! Extracts the words of a prompt that can identify a memory.
 
-use super::{Query, Term, query::link_path, stop_words::is_stop_word, tokens};
+use super::{
+    Query, Term,
+    query::link_path,
+    stop_words::{is_conversation, is_stop_word},
+    tokens,
+};
 use std::collections::HashSet;
 
 /// Longer prompts are pasted text; their subject is at the start.
@@ -90,105 +95,8 @@ pub(super) fn name(word: &str, is_first: bool) -> Option<String> {
 /// Returns false for words of conversation, parts of addresses and short numbers: they do not name
 /// a subject.
 pub(super) fn names_subject(word: &str) -> bool {
-    !(word.bytes().all(|byte| byte.is_ascii_digit()) && word.len() < 3)
-        && CONVERSATION.binary_search(&word).is_err()
+    !(word.bytes().all(|byte| byte.is_ascii_digit()) && word.len() < 3) && !is_conversation(word)
 }
-
-/// Words of conversation, common to all subjects. Sorted, for a binary search.
-const CONVERSATION: &[&str] = &[
-    "already",
-    "also",
-    "analyse",
-    "analyze",
-    "another",
-    "best",
-    "better",
-    "can",
-    "check",
-    "checked",
-    "com",
-    "continue",
-    "correct",
-    "create",
-    "currently",
-    "done",
-    "everything",
-    "explain",
-    "fine",
-    "first",
-    "fix",
-    "following",
-    "give",
-    "go",
-    "good",
-    "great",
-    "have",
-    "hello",
-    "help",
-    "hi",
-    "http",
-    "https",
-    "implement",
-    "investigate",
-    "issue",
-    "issues",
-    "just",
-    "know",
-    "last",
-    "let",
-    "like",
-    "list",
-    "look",
-    "looks",
-    "made",
-    "make",
-    "maybe",
-    "move",
-    "need",
-    "new",
-    "nice",
-    "no",
-    "now",
-    "ok",
-    "okay",
-    "one",
-    "option",
-    "options",
-    "perfect",
-    "plan",
-    "please",
-    "problem",
-    "pull",
-    "review",
-    "run",
-    "see",
-    "seem",
-    "seems",
-    "show",
-    "still",
-    "sure",
-    "tell",
-    "thank",
-    "thanks",
-    "that",
-    "things",
-    "think",
-    "this",
-    "try",
-    "update",
-    "use",
-    "wait",
-    "want",
-    "way",
-    "work",
-    "working",
-    "works",
-    "would",
-    "www",
-    "yeah",
-    "yep",
-    "yes",
-];
 
 #[cfg(test)]
 mod tests {
@@ -228,11 +136,6 @@ mod tests {
         for (prompt, expected) in table {
             assert_eq!(terms(prompt), expected, "{prompt}");
         }
-    }
-
-    #[test]
-    fn the_lists_are_sorted() {
-        assert!(CONVERSATION.is_sorted());
     }
 
     #[test]

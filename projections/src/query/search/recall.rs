@@ -6,20 +6,29 @@
 //! project. For a failed command, at least one word must be from its error.
 
 use super::{
-    Kind, Meaning, MemoryId, Search,
-    candidates::CandidateSearch,
+    Kind, Meaning, MemoryId, Score, Search,
+    candidates::{CandidateSearch, Candidates, worth},
     filter::Filter,
+    meaning::{fuse, nearest, usual_cosine},
     prompt_terms::PromptTerms,
     repeats::Statement,
-    score::{Matcher, Score, Scorer},
-    searching::{Searching, newer_first_where_close},
-    statements::terms_in,
-    statistics::Statistics,
+    run::new_ids,
+    scope::Scope,
+    score::{Scored, score},
+    text_index::terms_in,
+    turns::newer_first_where_close,
 };
-use crate::{Store, error::Result, query::context::WIDE, store::sql_values::items};
+use crate::{
+    Store,
+    error::Result,
+    query::context::WIDE,
+    store::sql_values::{items, number},
+};
 use rusqlite::{named_params, params_from_iter, types::Value};
 use std::collections::BTreeSet;
 
+/// A word in more rows than this is common: a session waits.
+const RARE_ROWS_MAX: usize = 1000;
 /// Maximum number of memories that are looked up.
 const GATHERED_ROWS: usize = 200;
 /// Maximum number of memories that are scored.
@@ -108,7 +117,7 @@ impl Store {
         }
         let search = Search { until_us: Some(recall.until_us), ..Search::default() };
         let projects = Some(self.projects_named(recall.project)?);
-        let mut searching = Searching::new(self, &search, projects);
+        let mut scope = Scope::new(self, &search, projects);
         let kind = Kind::Observation;
         let mut filter = Filter::of(&search, kind).unwrap_or_default();
         filter.add("not row.is_retired", []);
@@ -117,71 +126,49 @@ impl Store {
                             (select id from sessions where session = ? and log = 0))";
             filter.add(sql, [recall.session.to_owned()]);
         }
-        let gathering = CandidateSearch {
-            connection: &self.connection,
-            kind,
-            query: &terms.query,
-            filter: &Filter::default(),
-            projects: searching.projects.as_deref(),
-            also,
-            typed: None,
+        let no_filter = Filter::default();
+        let by_words = scope.candidates_of(kind, &no_filter, &terms.query, RARE_ROWS_MAX);
+        let mut candidates = CandidateSearch { also, ..by_words }.candidates(GATHERED_ROWS)?;
+        candidates.rows = self.passing(&filter, candidates.rows, SCORED_ROWS)?;
+        scope.kinds = vec![(kind, filter)];
+        let near = match meaning {
+            Some(meaning) => nearest(&scope, meaning, NEAR_ROWS)?,
+            None => Vec::new(),
         };
-        let statistics = Statistics::of(&self.connection, kind)?;
-        let candidates = gathering.gather_rare(GATHERED_ROWS)?;
-        let rows = self.passing(&filter, candidates.rows, SCORED_ROWS)?;
-        let worths: Vec<f64> = candidates.terms.iter().map(|(_, worth)| *worth).collect();
-        let is_failure = also.is_some();
-        let rows_in_scope = candidates.rows_in_scope;
-        let matcher = Matcher::new(&terms.query);
-        let evidence =
-            Evidence { terms, worths: &worths, rows: rows_in_scope, is_failure, matcher };
-        let scorer = Scorer::new(&terms.query, worths.clone(), statistics.average_words);
-        let wide = match also {
-            None => {
-                self.wide_note_ids(recall, searching.projects.as_deref().unwrap_or_default())?
-            }
-            Some(_) => Vec::new(),
-        };
-        searching.score(&scorer, kind, rows)?;
-        searching.score(&scorer, kind, wide.clone())?;
-        let is_near: Box<dyn Fn(&Score) -> bool> = match meaning {
-            None => Box::new(|_| false),
-            Some(meaning) => {
-                let near = searching.near(meaning, &[(kind, filter)].into(), NEAR_ROWS)?;
-                let is_new = |name: &MemoryId| !searching.scored.contains_key(name);
-                let near = near.into_iter().filter(is_new).map(|name| name.id).collect();
-                searching.score_near(&scorer, kind, near)?;
-                let fusion = searching.fuse(meaning)?;
-                let is_clear = move |cosine| fusion.nearness(cosine) >= CLEARLY_NEARER;
-                Box::new(move |score| score.cosine.is_some_and(is_clear))
-            }
-        };
-        let mut ranked: Vec<(&MemoryId, &Score)> =
-            searching.scored.iter().map(|(name, (score, _))| (name, score)).collect();
-        ranked.sort_by(|(left_name, left), (right_name, right)| {
-            right.total.total_cmp(&left.total).then(right_name.cmp(left_name))
+        let mut scored = score(self, &terms.query, &candidates, &new_ids(&candidates, &near))?;
+        if also.is_none() {
+            let projects = scope.projects.as_deref().unwrap_or_default();
+            scored.extend(self.wide_candidates(recall, projects, terms, &candidates)?);
+        }
+        let mut usual = f64::INFINITY;
+        if let Some(meaning) = meaning {
+            usual = usual_cosine(&scope, meaning)?;
+            scored = fuse(scored, meaning, usual)?;
+        }
+        scored.sort_by(|left, right| {
+            right.score.total.total_cmp(&left.score.total).then(right.id.cmp(&left.id))
         });
+        let evidence = Evidence { terms, candidates: &candidates, is_failure: also.is_some() };
+        let is_near = |score: &Score| score.cosine.is_some_and(|it| it - usual >= CLEARLY_NEARER);
         let (mut hits, mut best) = (Vec::new(), 0.0);
-        for (name, score) in ranked {
-            if score.total < best * SHARE_OF_BEST_MIN {
+        for memory in &scored {
+            if memory.score.total < best * SHARE_OF_BEST_MIN {
                 break;
             }
-            if is_near(score) || evidence.is_enough(score, || self.statements_of(name.id))? {
-                best = f64::max(best, score.total);
-                hits.push((*name, score.total));
+            let statements = || self.statements_of(memory.id.id);
+            if is_near(&memory.score) || evidence.is_enough(&memory.met, statements)? {
+                best = f64::max(best, memory.score.total);
+                hits.push(memory);
             }
         }
-        newer_first_where_close(&mut hits, |name| {
-            searching.scored.get(name).map_or(0, |(_, at_us)| *at_us)
-        });
-        let close = hits.into_iter().map(|(name, _)| name.id);
+        newer_first_where_close(&mut hits, |hit| (hit.score.total, hit.at_us));
         let mut wide_hits = 0;
-        let is_admitted = |id: &i64| {
-            wide_hits += usize::from(wide.contains(id));
-            !wide.contains(id) || wide_hits <= WIDE_HITS
-        };
-        let admitted: Vec<i64> = close.filter(is_admitted).collect();
-        Ok(self.without_repeats(admitted, meaning)?.into_iter().take(recall.limit).collect())
+        hits.retain(|hit| {
+            wide_hits += usize::from(hit.is_elsewhere);
+            !hit.is_elsewhere || wide_hits <= WIDE_HITS
+        });
+        let ids = hits.into_iter().map(|hit| hit.id.id).collect();
+        Ok(self.without_repeats(ids, meaning)?.into_iter().take(recall.limit).collect())
     }
 
     /// Removes observations that repeat an earlier one in the list. The newest of them takes its
@@ -222,11 +209,21 @@ impl Store {
         Ok(kept.into_iter().map(|(id, _, _)| id).chain(rest).collect())
     }
 
-    /// The newest notes of other projects that apply to this one.
-    fn wide_note_ids(&self, recall: &Recall<'_>, projects: &[i64]) -> Result<Vec<i64>> {
+    /// The newest notes of other projects that apply to this one. They count as notes of average
+    /// length in this project.
+    fn wide_candidates(
+        &self,
+        recall: &Recall<'_>,
+        projects: &[i64],
+        terms: &PromptTerms,
+        candidates: &Candidates,
+    ) -> Result<Vec<Scored>> {
+        let kind = Kind::Observation;
         let sql = format!(
-            "select id, project from observations where is_visible and {WIDE} and at_us < :until
-             order by at_us desc, id desc limit :limit"
+            "select id, project, at_us, {} as text from observations row
+             where is_visible and {WIDE} and at_us < :until
+             order by at_us desc, id desc limit :limit",
+            kind.text()
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
         let mut rows = statement.query(named_params! {
@@ -234,30 +231,45 @@ impl Store {
             ":until": i64::try_from(recall.until_us).unwrap_or(i64::MAX),
             ":limit": WIDE_SCORED,
         })?;
-        let mut ids = Vec::new();
+        let (mut notes, mut texts) = (Vec::new(), Vec::<String>::new());
         while let Some(row) = rows.next()? {
-            if !projects.contains(&row.get(1)?) {
-                ids.push(row.get(0)?);
+            if !projects.contains(&row.get("project")?) {
+                notes.push((row.get("id")?, number(row, 2)?));
+                texts.push(row.get("text")?);
             }
         }
-        Ok(ids)
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let met = terms_in(&texts, &terms.query.terms)?;
+        let scored = notes.into_iter().zip(met).filter(|(_, met)| !met.is_empty());
+        let scored = scored.map(|((id, at_us), met)| {
+            let bm25 = met.iter().map(|at| candidates.terms[*at].worth).sum();
+            let score = Score::new(&candidates.terms, &met, bm25);
+            let id = MemoryId { kind, id };
+            Scored { id, at_us, turn: None, chars: 0, met, is_elsewhere: true, score }
+        });
+        Ok(scored.collect())
     }
 }
 
 impl Store {
     /// The first rows that pass the filter, at most `rows_max`. A lookup of every candidate would
     /// take longer than all other steps.
-    fn passing(&self, filter: &Filter, ids: Vec<i64>, rows_max: usize) -> Result<Vec<i64>> {
+    fn passing(
+        &self,
+        filter: &Filter,
+        rows: Vec<(i64, f64)>,
+        rows_max: usize,
+    ) -> Result<Vec<(i64, f64)>> {
         let sql = format!("select 1 from observations row where row.id = ?{}", filter.sql());
         let mut statement = self.connection.prepare_cached(&sql)?;
         let mut passing = Vec::new();
-        for id in ids {
+        for (id, bm25) in rows {
             if passing.len() == rows_max {
                 break;
             }
             let values = [Value::Integer(id)].into_iter().chain(filter.values.iter().cloned());
             if statement.exists(params_from_iter(values))? {
-                passing.push(id);
+                passing.push((id, bm25));
             }
         }
         Ok(passing)
@@ -267,11 +279,8 @@ impl Store {
 /// Decides whether a memory matches a prompt by more than chance.
 struct Evidence<'a> {
     terms: &'a PromptTerms,
-    worths: &'a [f64],
-    /// Number of memories of the project.
-    rows: f64,
+    candidates: &'a Candidates,
     is_failure: bool,
-    matcher: Matcher<'a>,
 }
 
 impl Evidence<'_> {
@@ -279,37 +288,33 @@ impl Evidence<'_> {
     /// them.
     fn is_enough(
         &self,
-        score: &Score,
+        met: &BTreeSet<usize>,
         statements: impl FnOnce() -> Result<Vec<String>>,
     ) -> Result<bool> {
-        let met: BTreeSet<usize> = (0..self.worths.len())
-            .filter(|at| score.terms.get(*at).is_some_and(|score| *score > 0.0))
-            .collect();
         if self.terms.is_needed.contains(&true) && !met.iter().any(|at| self.terms.is_needed[*at]) {
             return Ok(false);
         }
         let has_name = met.iter().any(|at| self.terms.is_name[*at]);
-        if has_name && self.of(&met) >= EVIDENCE_OF_NAME_MIN {
+        if has_name && self.of(met) >= EVIDENCE_OF_NAME_MIN {
             return Ok(true);
         }
         let are_enough = |met: &BTreeSet<usize>, min| met.len() > 1 && self.of(met) >= min;
         if self.is_failure {
-            return Ok(are_enough(&met, EVIDENCE_OF_FAILURE_MIN));
+            return Ok(are_enough(met, EVIDENCE_OF_FAILURE_MIN));
         }
-        if !are_enough(&met, EVIDENCE_IN_STATEMENT_MIN) {
+        if !are_enough(met, EVIDENCE_IN_STATEMENT_MIN) {
             return Ok(false);
         }
-        let is_about = |statement: &String| {
-            let met = terms_in(&self.matcher, &self.terms.query, statement);
-            are_enough(&met, EVIDENCE_IN_STATEMENT_MIN)
-        };
-        Ok(statements()?.iter().any(is_about))
+        let statements = statements()?;
+        let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
+        let met = terms_in(&statements, &self.terms.query.terms)?;
+        Ok(met.iter().any(|met| are_enough(met, EVIDENCE_IN_STATEMENT_MIN)))
     }
 
     /// The amount of evidence in these terms.
     fn of(&self, terms: &BTreeSet<usize>) -> f64 {
-        let once = super::candidates::worth(1.0, self.rows);
-        terms.iter().map(|at| self.worths[*at]).sum::<f64>() / once
+        let once = worth(1.0, self.candidates.rows_in_scope);
+        terms.iter().map(|at| self.candidates.terms[*at].worth).sum::<f64>() / once
     }
 }
 

@@ -4,7 +4,7 @@
 //! everything else is similar. Without vectors the words must be the same in the same order, apart
 //! from their endings and from filler words. With vectors, one of them can have more detail.
 
-use super::tokens;
+use super::tokens::base_form;
 use crate::fts_terms::is_unspaced;
 use std::collections::BTreeSet;
 
@@ -52,9 +52,7 @@ impl Statement {
                 marks.insert(lower.clone());
                 words.push(lower);
             } else if !FILLERS.contains(&lower.as_str()) {
-                let mut stem = String::new();
-                tokens::fold(word, &mut stem);
-                words.push(stem);
+                words.push(base_form(word));
             }
         }
         (!words.is_empty()).then(|| Self { kind: kind.to_owned(), words, marks })

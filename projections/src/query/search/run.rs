@@ -1,29 +1,19 @@
-//! Runs a search.
+//! Runs a search: parse, select candidates, score, fuse with meaning, group by turn, render.
 
 use super::{
     Explanation, Hit, Kind, Meaning, MemoryId, Order, Query, Search, SearchResults, WeightedTerm,
-    candidates::{self, CandidateSearch, Candidates, in_projects},
-    meaning::NEAR_ROWS,
-    score::Scorer,
-    searching::Searching,
-    statistics::Statistics,
-    turns::TurnHit,
-    typed::Typed,
+    candidates::{self, Candidates, RARE_ROWS_MAX},
+    meaning,
+    scope::Scope,
+    score::{Scored, score},
+    turns::{TurnHit, group},
 };
 use crate::{Store, error::Result};
 use rusqlite::{params_from_iter, types::Value};
 
-/// The weights of a query's terms for one kind.
-struct Weights {
-    kind: Kind,
-    worths: Vec<f64>,
-    average_words: f64,
-}
-
 /// Number of rows that are scored. Two or three times as many found no more in any measured set.
 const SCORED_ROWS: usize = 150;
-/// The same while a query is being typed. Reading rows to score them is most of the work, and the
-/// next letter starts over.
+/// The same while a query is being typed: the next letter starts over.
 const TYPING_SCORED_ROWS: usize = 60;
 
 impl Store {
@@ -38,10 +28,7 @@ impl Store {
         search: &Search,
         meaning: Option<&dyn Meaning>,
     ) -> Result<SearchResults> {
-        let query = match search.is_typing {
-            true => Query::parse_typing(&search.query),
-            false => Query::parse(&search.query),
-        };
+        let query = Query::of(search);
         let projects =
             search.project.as_deref().map(|name| self.projects_named(name)).transpose()?;
         let mut found =
@@ -50,39 +37,32 @@ impl Store {
             found.hint = Some(format!("no project is called `{name}`"));
             return Ok(found);
         }
-        let mut searching = Searching::new(self, search, projects);
+        let scope = Scope::new(self, search, projects);
         if search.query.trim().is_empty() {
-            searching.list(&mut found)?;
-            return Ok(found);
+            return list(&scope, found);
         }
         if found.hint.is_some() {
             return Ok(found);
         }
-        let typed = searching.sample_typed(&found.query)?;
-        if typed.is_none() {
-            searching.complete_typed(&mut found.query)?;
-        }
-        let (mut unknown, weights) = searching.by_words(typed, &mut found)?;
-        if let Some(meaning) = meaning.filter(|_| search.has_meaning()) {
-            searching.by_meaning(meaning, &weights, &mut found)?;
-        }
-        let hits = searching.hits(&found.query)?;
-        if hits.is_empty() {
-            found.query.typed.into_iter().for_each(|at| unknown[at] = true);
-            found.matched = 0;
-        }
-        found.has_more |= hits.len() > search.offset.saturating_add(search.limit);
-        found.hits = searching.show(hits, &found.query)?;
-        found.suggestion = searching.respelled(&found.query, &unknown)?;
-        found.hint = match &found.suggestion {
-            Some(suggestion) => Some(format!("did you mean `{suggestion}`?")),
-            None if found.query.is_unclosed && !search.is_typing => {
-                Some("the last quote is not closed: what follows it is one phrase".into())
-            }
-            None if found.hits.is_empty() => Some(self.why_empty(search, found.matched)?),
+        scope.complete_typed(&mut found.query)?;
+        let candidates = candidates(&scope, &mut found)?;
+        let near = match meaning.filter(|_| search.has_meaning()) {
+            Some(meaning) => Some((meaning, meaning::near(&scope, meaning)?)),
             None => None,
         };
-        Ok(found)
+        let mut scored = Vec::new();
+        for candidates in &candidates {
+            let others = near.as_ref().map(|(_, near)| new_ids(candidates, near));
+            let others = others.unwrap_or_default();
+            scored.extend(score(self, &found.query, candidates, &others)?);
+        }
+        if let Some((meaning, _)) = near {
+            scored = meaning::fuse(scored, meaning, meaning::usual_cosine(&scope, meaning)?)?;
+            found.near = scored.iter().filter(|memory| memory.met.is_empty()).count();
+            found.is_by_meaning = true;
+        }
+        let hits = group(&scope, &scored, &found.query)?;
+        render(&scope, &candidates, &scored, hits, found)
     }
 
     /// The row ids of the projects with this name or key, and of all that were merged into them.
@@ -93,9 +73,7 @@ impl Store {
         let ids = statement.query_map([name], |row| row.get(0))?;
         Ok(ids.collect::<rusqlite::Result<_>>()?)
     }
-}
 
-impl Store {
     /// What to do if nothing was found.
     fn why_empty(&self, search: &Search, matched: usize) -> Result<String> {
         let known: Vec<String> =
@@ -132,143 +110,147 @@ fn no_hits(search: &Search, matched: usize, is_empty: bool) -> &'static str {
     }
 }
 
-impl Searching<'_> {
-    /// Returns which terms no memory contains, and the weights of the terms for each kind.
-    fn by_words(
-        &mut self,
-        typed: Option<Typed>,
-        found: &mut SearchResults,
-    ) -> Result<(Vec<bool>, Vec<Weights>)> {
-        let mut unknown = vec![true; found.query.terms.len()];
-        let mut weights = Vec::new();
-        for (kind, filter) in self.kinds() {
-            let statistics = Statistics::of(&self.store.connection, kind)?;
-            let gathering = CandidateSearch {
-                connection: &self.store.connection,
-                kind,
-                query: &found.query,
-                filter: &filter,
-                projects: self.projects.as_deref(),
-                also: None,
-                typed,
-            };
-            let scored_rows = match self.search.is_typing {
-                true => TYPING_SCORED_ROWS,
-                false => SCORED_ROWS,
-            };
-            let rows_max = scored_rows.max(2 * (self.search.offset + self.search.limit));
-            let candidates = gathering.gather(statistics, rows_max)?;
-            found.matched += candidates.matched;
-            found.is_capped |= candidates.is_capped;
-            found.has_more |= candidates.rows.len() < candidates.matched;
-            for (unknown, (rows, _)) in unknown.iter_mut().zip(&candidates.terms) {
-                *unknown &= *rows < 1.0;
-            }
-            if self.search.is_explained {
-                let all: Vec<usize> = (0..found.query.terms.len()).collect();
-                let expression = gathering.within(&candidates::any(&found.query, &all));
-                found.explanation.push(explain(kind, &found.query, &candidates, expression));
-            }
-            let worths: Vec<f64> = candidates.terms.iter().map(|(_, worth)| *worth).collect();
-            let average_words = statistics.average_words;
-            let scorer = Scorer::new(&found.query, worths.clone(), average_words);
-            self.score(&scorer, kind, candidates.rows)?;
-            weights.push(Weights { kind, worths, average_words });
+/// The rows with words of the query, for each kind.
+fn candidates(scope: &Scope<'_>, found: &mut SearchResults) -> Result<Vec<Candidates>> {
+    let Scope { search, .. } = scope;
+    let scored_rows = if search.is_typing { TYPING_SCORED_ROWS } else { SCORED_ROWS };
+    let rows_max = scored_rows.max(search.offset.saturating_add(search.limit).saturating_mul(2));
+    let mut all = Vec::new();
+    for (kind, filter) in &scope.kinds {
+        let selection = scope.candidates_of(*kind, filter, &found.query, RARE_ROWS_MAX);
+        let candidates = selection.candidates(rows_max)?;
+        let (matched, is_capped) = selection.matched(&candidates)?;
+        found.matched += matched;
+        found.is_capped |= is_capped;
+        found.has_more |= candidates.rows.len() < matched;
+        if search.is_explained {
+            let terms: Vec<usize> = (0..found.query.terms.len()).collect();
+            let expression = selection.within(&candidates::any(&found.query, &terms));
+            let explanation = explain(&found.query, &candidates, expression, matched);
+            found.explanation.push(explanation);
         }
-        Ok((unknown, weights))
+        all.push(candidates);
     }
-
-    /// Adds memories that are near, and ranks all by words and meaning.
-    fn by_meaning(
-        &mut self,
-        meaning: &dyn Meaning,
-        weights: &[Weights],
-        found: &mut SearchResults,
-    ) -> Result<()> {
-        let filters = self.kinds().into_iter().collect();
-        let wanted = NEAR_ROWS.max(self.search.offset.saturating_add(self.search.limit));
-        let near = self.near(meaning, &filters, wanted)?;
-        for Weights { kind, worths, average_words } in weights {
-            let is_new =
-                |memory: &&MemoryId| memory.kind == *kind && !self.scored.contains_key(memory);
-            let ids = near.iter().filter(is_new).map(|memory| memory.id).collect();
-            let scorer = Scorer::new(&found.query, worths.clone(), *average_words);
-            self.score_near(&scorer, *kind, ids)?;
-        }
-        self.fuse(meaning)?;
-        found.near = self.scored.values().filter(|(score, _)| score.words <= 0.0).count();
-        found.is_by_meaning = true;
-        Ok(())
-    }
-
-    /// Without words: all rows that match the filters, newest first.
-    fn list(&mut self, found: &mut SearchResults) -> Result<()> {
-        let direction = if self.search.order == Order::Oldest { "asc" } else { "desc" };
-        let mut listed = Vec::new();
-        for (kind, filter) in self.kinds() {
-            let sql = format!(
-                "select id, at_us from visible_{} row where 1{}{} order by at_us {direction},
-                 id {direction}
-                 limit ?",
-                kind.table(),
-                filter.sql(),
-                in_projects(self.projects.as_deref())
-            );
-            let mut values = filter.values;
-            let rows_max = self.search.offset.saturating_add(self.search.limit);
-            values.push(Value::Integer(i64::try_from(rows_max).unwrap_or(i64::MAX)));
-            let before = listed.len();
-            let mut statement = self.store.connection.prepare_cached(&sql)?;
-            let mut rows = statement.query(params_from_iter(values))?;
-            while let Some(row) = rows.next()? {
-                let at_us: i64 = row.get(1)?;
-                listed.push((at_us, MemoryId { kind, id: row.get(0)? }));
-            }
-            // There may be no more; counting them would read every row.
-            found.is_capped |= rows_max > 0 && listed.len() - before == rows_max;
-        }
-        listed.sort_by_key(|(at_us, name)| {
-            (if self.search.order == Order::Oldest { *at_us } else { -at_us }, *name)
-        });
-        found.matched = listed.len();
-        found.has_more =
-            found.is_capped || found.matched > self.search.offset.saturating_add(self.search.limit);
-        let hits = listed.into_iter().map(|(_, name)| TurnHit::listed(name)).collect();
-        found.hits = self.show(hits, &found.query)?;
-        found.hint = match found.hits.is_empty() {
-            true => Some(self.store.why_empty(self.search, found.matched)?),
-            false => None,
-        };
-        Ok(())
-    }
-
-    fn show(&self, hits: Vec<TurnHit>, query: &Query) -> Result<Vec<Hit>> {
-        let page = hits.into_iter().skip(self.search.offset).take(self.search.limit);
-        let hits = page.map(|turn| {
-            let Some(mut hit) = self.store.hit(turn.shown, query)? else { return Ok(None) };
-            hit.score = turn.score;
-            hit.also = turn.also;
-            let scored = self.scored.get(&turn.best).filter(|_| self.search.is_explained);
-            hit.explanation = scored.map(|(score, _)| score.clone());
-            if !self.scored.is_empty() && !self.scored.contains_key(&turn.shown) {
-                // Its prompt has the words.
-                let best = self.store.hit(turn.best, query)?;
-                hit.snippet = best.map(|best| best.snippet).unwrap_or_default();
-            }
-            Ok(Some(hit))
-        });
-        hits.filter_map(Result::transpose).collect()
-    }
+    Ok(all)
 }
 
-fn explain(kind: Kind, query: &Query, candidates: &Candidates, expression: String) -> Explanation {
+/// The ids of memories of a kind that are near, and not among the candidates.
+pub(super) fn new_ids(candidates: &Candidates, near: &[MemoryId]) -> Vec<i64> {
+    let is_new = |id: &i64| candidates.rows.iter().all(|(known, _)| known != id);
+    near.iter()
+        .filter(|memory| memory.kind == candidates.kind)
+        .map(|memory| memory.id)
+        .filter(is_new)
+        .collect()
+}
+
+/// Without words: all rows that match the filters, newest first.
+fn list(scope: &Scope<'_>, mut found: SearchResults) -> Result<SearchResults> {
+    let Scope { store, search, .. } = scope;
+    let direction = if search.order == Order::Oldest { "asc" } else { "desc" };
+    let rows_max = search.offset.saturating_add(search.limit);
+    let mut listed = Vec::new();
+    for (kind, filter) in &scope.kinds {
+        let sql = format!(
+            "select id, at_us from visible_{} row where 1{}{} order by at_us {direction},
+             id {direction} limit ?",
+            kind.table(),
+            filter.sql(),
+            scope.in_projects()
+        );
+        let mut values = filter.values.clone();
+        values.push(Value::Integer(i64::try_from(rows_max).unwrap_or(i64::MAX)));
+        let before = listed.len();
+        let mut statement = store.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(params_from_iter(values))?;
+        while let Some(row) = rows.next()? {
+            let at_us: i64 = row.get(1)?;
+            listed.push((at_us, MemoryId { kind: *kind, id: row.get(0)? }));
+        }
+        // There may be no more; counting them would read every row.
+        found.is_capped |= rows_max > 0 && listed.len() - before == rows_max;
+    }
+    listed.sort_by_key(|(at_us, id)| {
+        (if search.order == Order::Oldest { *at_us } else { -at_us }, *id)
+    });
+    found.matched = listed.len();
+    found.has_more = found.is_capped || found.matched > rows_max;
+    let hits = listed.into_iter().map(|(_, id)| TurnHit::new(id, 0.0)).collect();
+    found.hits = show(scope, &[], hits, &found.query)?;
+    found.hint = match found.hits.is_empty() {
+        true => Some(store.why_empty(search, found.matched)?),
+        false => None,
+    };
+    Ok(found)
+}
+
+/// Reads the requested page of hits, and adds what to do about words that no memory contains.
+fn render(
+    scope: &Scope<'_>,
+    candidates: &[Candidates],
+    scored: &[Scored],
+    hits: Vec<TurnHit>,
+    mut found: SearchResults,
+) -> Result<SearchResults> {
+    let Scope { store, search, .. } = scope;
+    let is_unknown = |at: usize| candidates.iter().all(|kind| kind.terms[at].count < 1.0);
+    let mut unknown: Vec<bool> = (0..found.query.terms.len()).map(is_unknown).collect();
+    if hits.is_empty() {
+        found.query.typed.into_iter().for_each(|at| unknown[at] = true);
+        found.matched = 0;
+    }
+    found.has_more |= hits.len() > search.offset.saturating_add(search.limit);
+    found.hits = show(scope, scored, hits, &found.query)?;
+    found.suggestion = scope.respelled(&found.query, &unknown)?;
+    found.hint = match &found.suggestion {
+        Some(suggestion) => Some(format!("did you mean `{suggestion}`?")),
+        None if found.query.is_unclosed && !search.is_typing => {
+            Some("the last quote is not closed: what follows it is one phrase".into())
+        }
+        None if found.hits.is_empty() => Some(store.why_empty(search, found.matched)?),
+        None => None,
+    };
+    Ok(found)
+}
+
+fn show(
+    scope: &Scope<'_>,
+    scored: &[Scored],
+    hits: Vec<TurnHit>,
+    query: &Query,
+) -> Result<Vec<Hit>> {
+    let Scope { store, search, .. } = scope;
+    let page = hits.into_iter().skip(search.offset).take(search.limit);
+    let scored = |id: MemoryId| scored.iter().find(|memory| memory.id == id);
+    let hits = page.map(|turn| {
+        let Some(mut hit) = store.hit(turn.shown, query)? else { return Ok(None) };
+        hit.score = turn.score;
+        hit.also = turn.also;
+        if turn.best != turn.shown && scored(turn.shown).is_none() {
+            // Its prompt has the words.
+            let best = store.hit(turn.best, query)?;
+            hit.snippet = best.map(|best| best.snippet).unwrap_or_default();
+        }
+        let explained = scored(turn.best).filter(|_| search.is_explained);
+        hit.explanation = explained.map(|memory| memory.score.clone());
+        Ok(Some(hit))
+    });
+    hits.filter_map(Result::transpose).collect()
+}
+
+fn explain(
+    query: &Query,
+    candidates: &Candidates,
+    expression: String,
+    matched: usize,
+) -> Explanation {
     let weighed = query.terms.iter().zip(&candidates.terms);
     let terms = weighed
-        .map(|(term, (rows, worth))| WeightedTerm {
+        .map(|(term, rows)| WeightedTerm {
             term: term.clone(),
-            rows: *rows,
-            worth: *worth,
+            rows: rows.count,
+            worth: rows.worth,
         })
         .collect();
-    Explanation { kind, terms, expression, matched: candidates.matched }
+    Explanation { kind: candidates.kind, terms, expression, matched }
 }

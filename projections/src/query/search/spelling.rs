@@ -3,10 +3,7 @@
 //! The vocabulary is read from the index, one letter of the alphabet at a time. It contains stems,
 //! so the word itself is taken from a memory with that stem.
 
-use super::{
-    Kind, Query, Shape, Term, candidates::CandidateSearch, searching::Searching, spans::Spans,
-    tokens,
-};
+use super::{Kind, Query, Shape, Term, scope::Scope, tokens};
 use crate::error::Result;
 use rusqlite::OptionalExtension;
 use std::{cmp::Reverse, collections::HashMap};
@@ -22,7 +19,7 @@ const STEMS_MAX: usize = 200_000;
 /// How many similar stems are looked up.
 const TRIES: usize = 5;
 
-impl Searching<'_> {
+impl Scope<'_> {
     /// The text of the query with unknown words replaced. `None` if there are none, or nothing is
     /// similar.
     pub(super) fn respelled(&self, query: &Query, unknown: &[bool]) -> Result<Option<String>> {
@@ -53,19 +50,19 @@ impl Searching<'_> {
     }
 
     fn similar_word(&self, term: &Term) -> Result<Option<String>> {
-        let [stem] = &term.stems[..] else { return Ok(None) };
-        let is_word = term.shape != Shape::Characters && stem.chars().all(char::is_alphabetic);
+        let is_word = term.shape != Shape::Characters && term.text.chars().all(char::is_alphabetic);
         if !is_word || term.text.chars().count() < CHARS_MIN {
             return Ok(None);
         }
+        let base = tokens::base_form(&term.text);
         let mut similar = Vec::new();
-        for (kind, _) in self.kinds() {
-            self.add_similar_stems(kind, stem, &mut similar)?;
+        for (kind, _) in &self.kinds {
+            self.add_similar_stems(*kind, &base, &mut similar)?;
         }
         similar.sort();
         similar.dedup_by(|next, before| next.2 == before.2);
         for (_, _, stem, kind) in similar.into_iter().take(TRIES) {
-            if let Some(word) = self.word_with_stem(kind, &stem)?
+            if let Some(word) = self.word_with_stem(kind, &stem, &term.text)?
                 && self.is_known(kind, &word)?
             {
                 return Ok(Some(word));
@@ -110,43 +107,32 @@ impl Searching<'_> {
         Ok(())
     }
 
-    /// A word of a memory with this stem, in lower case.
-    fn word_with_stem(&self, kind: Kind, stem: &str) -> Result<Option<String>> {
+    /// The word of a memory with this stem that is most similar, in lower case.
+    fn word_with_stem(&self, kind: Kind, stem: &str, similar: &str) -> Result<Option<String>> {
         let connection = &self.store.connection;
         let sql = format!("select doc from temp.{}_places where term = ?1 limit 1", kind.index());
         let id: Option<i64> =
             connection.prepare_cached(&sql)?.query_row([stem], |row| row.get(0)).optional()?;
-        let columns = kind.columns().join(", ");
-        let sql = format!(
-            "select concat_ws(' ', {columns}, identifiers) from {} where id = ?1",
-            kind.table()
-        );
+        let sql = format!("select {} from {} row where id = ?1", kind.text(), kind.table());
         let text: Option<String> =
             connection.prepare_cached(&sql)?.query_row([id], |row| row.get(0)).optional()?;
-        let mut folded = String::new();
-        let text = text.unwrap_or_default();
-        let mut words = tokens::words_without_placeholders(&text);
-        let word = words.find(|(_, word)| {
-            tokens::fold(word, &mut folded);
-            folded == stem
-        });
-        Ok(word.map(|(_, word)| word.to_lowercase()))
+        let text = tokens::without_placeholders(text.as_deref().unwrap_or_default()).to_lowercase();
+        // A stem can end in another letter than its word: `libraries` has `librari`.
+        let beginning = &stem[..stem.char_indices().next_back().map_or(0, |(last, _)| last)];
+        let words = tokens::words(&text).map(|(_, word)| word);
+        let words = words.filter(|word| word.starts_with(beginning));
+        let best = words.min_by_key(|word| strsim::osa_distance(word, similar));
+        Ok(best.map(str::to_owned))
     }
 
     /// Whether the searched projects contain a word.
     fn is_known(&self, kind: Kind, word: &str) -> Result<bool> {
-        let gathering = CandidateSearch {
-            connection: &self.store.connection,
-            kind,
-            query: &Query::default(),
-            filter: &super::Filter::default(),
-            projects: self.projects.as_deref(),
-            also: None,
-            typed: None,
-        };
-        let spans = Spans::of(&self.store.connection, kind)?;
+        let (index, query) = (kind.index(), Query::default());
         let term = Term::new(&[word], Shape::Words, false);
-        Ok(gathering.count(&term, &spans)? > 0.0)
+        let words = self.candidates_of(kind, &self.kinds[0].1, &query, 1);
+        let sql = format!("select 1 from {index} where {index} match ?1 limit 1");
+        let mut statement = self.store.connection.prepare_cached(&sql)?;
+        Ok(statement.exists([words.within_scope(&term.expression())])?)
     }
 
     /// Drops letters from the end of the word that is being typed until a memory contains a word
@@ -156,7 +142,7 @@ impl Searching<'_> {
         let Some(at) = query.typed else { return Ok(()) };
         let mut shorter = query.clone();
         for _ in 0..=LETTERS_MAX {
-            for (kind, _) in self.kinds() {
+            for (kind, _) in &self.kinds {
                 let index = kind.index();
                 let sql = format!("select 1 from {index} where {index} match ?1 limit 1");
                 let expression = shorter.terms[at].expression();

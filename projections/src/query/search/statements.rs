@@ -1,11 +1,7 @@
 //! The statements of a memory, and which of them are about a prompt.
 
-use super::{
-    prompt_terms::PromptTerms,
-    query::{Query, Shape},
-    score::Matcher,
-};
-use crate::{Store, error::Result, fts_terms, store::sql_values::items};
+use super::{prompt_terms::PromptTerms, text_index};
+use crate::{Store, error::Result, store::sql_values::items};
 use rusqlite::OptionalExtension;
 use std::collections::BTreeSet;
 
@@ -26,9 +22,10 @@ impl PromptWords {
     /// most of the texts count little, because they do not distinguish them.
     pub fn in_common<'t>(&self, texts: impl Iterator<Item = &'t str>) -> Vec<f64> {
         let Self(terms) = self;
-        let matcher = Matcher::new(&terms.query);
-        let met: Vec<BTreeSet<usize>> =
-            texts.map(|text| matcher.terms_in(text).collect()).collect();
+        let texts: Vec<&str> = texts.collect();
+        // Without the words, all texts are equally good.
+        let met = text_index::terms_in(&texts, &terms.query.terms)
+            .unwrap_or_else(|_| vec![BTreeSet::new(); texts.len()]);
         let weight = |term: usize| {
             let texts = met.iter().filter(|terms| terms.contains(&term)).count();
             let rarity = (1.0 + met.len() as f64 / texts.max(1) as f64).ln();
@@ -49,19 +46,6 @@ pub fn sentences(text: &str) -> impl Iterator<Item = &str> {
     };
     let sentences = text.lines().flat_map(move |line| line.split_inclusive(is_end));
     sentences.map(str::trim).filter(|sentence| !sentence.is_empty())
-}
-
-/// The terms of a query that a statement contains, also as parts of compound names.
-pub(super) fn terms_in(matcher: &Matcher<'_>, query: &Query, statement: &str) -> BTreeSet<usize> {
-    let mut terms: BTreeSet<usize> = matcher.terms_in(statement).collect();
-    terms.extend(matcher.terms_in(&fts_terms::identifiers(statement)));
-    let characters = query
-        .terms
-        .iter()
-        .enumerate()
-        .filter(|(_, term)| term.shape == Shape::Characters && statement.contains(&term.text));
-    terms.extend(characters.map(|(at, _)| at));
-    terms
 }
 
 impl Store {

@@ -1,183 +1,52 @@
-//! Stop words of English, and the corresponding characters in Chinese and Japanese. They are in the
-//! index: a query drops them only if it has other words.
+//! Words that identify no memory. They are in the index: a query drops them only if it has others.
 
-/// Whether a lower-case word is a stop word.
-pub(crate) fn is_stop_word(word: &str) -> bool {
-    STOP_WORDS.binary_search(&word).is_ok()
+use std::{collections::HashSet, sync::LazyLock};
+
+/// Stop words of English.
+static STOP: LazyLock<HashSet<&str>> = LazyLock::new(|| set(include_str!("words/stop.txt")));
+/// Words of conversation, common to all subjects.
+static CONVERSATION: LazyLock<HashSet<&str>> =
+    LazyLock::new(|| set(include_str!("words/conversation.txt")));
+/// Words that are common in all failures.
+static FAILURES: LazyLock<HashSet<&str>> =
+    LazyLock::new(|| set(include_str!("words/failures.txt")));
+
+fn set(words: &str) -> HashSet<&str> {
+    words.split_whitespace().collect()
 }
 
-/// Returns true for a pair of characters with a grammatical function only: it contains a particle,
-/// or consists of Hiragana. Japanese writes names and nouns in other scripts.
-pub(crate) fn is_stop_pair(pair: &str) -> bool {
+/// Whether a lower-case word is a stop word.
+pub(super) fn is_stop_word(word: &str) -> bool {
+    STOP.contains(word)
+}
+
+/// Whether a lower-case word is one of conversation.
+pub(super) fn is_conversation(word: &str) -> bool {
+    CONVERSATION.contains(word)
+}
+
+/// Whether any failure may contain a lower-case word.
+pub(super) fn is_failure(word: &str) -> bool {
+    FAILURES.contains(word)
+}
+
+/// Returns true for a pair of characters with a grammatical function only: it contains a particle
+/// of Chinese or Japanese, or consists of Hiragana. Japanese writes names and nouns in other
+/// scripts.
+pub(super) fn is_stop_pair(pair: &str) -> bool {
     const PARTICLES: &str = "的了吗呢吧么什怎哪这那们是我你您麼嗎這們をはのにでがとも";
     let is_hiragana = |c: char| ('\u{3041}'..='\u{309F}').contains(&c);
     pair.chars().any(|c| PARTICLES.contains(c)) || pair.chars().all(is_hiragana)
 }
-
-/// Sorted, for a binary search.
-const STOP_WORDS: &[&str] = &[
-    "a",
-    "about",
-    "above",
-    "after",
-    "again",
-    "against",
-    "all",
-    "am",
-    "an",
-    "and",
-    "any",
-    "are",
-    "aren",
-    "as",
-    "at",
-    "be",
-    "because",
-    "been",
-    "before",
-    "being",
-    "below",
-    "between",
-    "both",
-    "but",
-    "by",
-    "can",
-    "could",
-    "couldn",
-    "d",
-    "did",
-    "didn",
-    "do",
-    "does",
-    "doesn",
-    "doing",
-    "don",
-    "down",
-    "during",
-    "each",
-    "few",
-    "for",
-    "from",
-    "further",
-    "had",
-    "hadn",
-    "has",
-    "hasn",
-    "have",
-    "haven",
-    "having",
-    "he",
-    "her",
-    "here",
-    "hers",
-    "herself",
-    "him",
-    "himself",
-    "his",
-    "how",
-    "i",
-    "if",
-    "in",
-    "into",
-    "is",
-    "isn",
-    "it",
-    "its",
-    "itself",
-    "just",
-    "ll",
-    "m",
-    "me",
-    "more",
-    "most",
-    "mustn",
-    "my",
-    "myself",
-    "no",
-    "nor",
-    "not",
-    "now",
-    "o",
-    "of",
-    "off",
-    "on",
-    "once",
-    "only",
-    "or",
-    "other",
-    "our",
-    "ours",
-    "ourselves",
-    "out",
-    "over",
-    "own",
-    "re",
-    "s",
-    "same",
-    "shan",
-    "she",
-    "should",
-    "shouldn",
-    "so",
-    "some",
-    "such",
-    "t",
-    "than",
-    "that",
-    "the",
-    "their",
-    "theirs",
-    "them",
-    "themselves",
-    "then",
-    "there",
-    "these",
-    "they",
-    "this",
-    "those",
-    "through",
-    "to",
-    "too",
-    "under",
-    "until",
-    "up",
-    "ve",
-    "very",
-    "was",
-    "wasn",
-    "we",
-    "were",
-    "weren",
-    "what",
-    "when",
-    "where",
-    "which",
-    "while",
-    "who",
-    "whom",
-    "why",
-    "will",
-    "with",
-    "won",
-    "would",
-    "wouldn",
-    "y",
-    "you",
-    "your",
-    "yours",
-    "yourself",
-    "yourselves",
-];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_list_is_in_order() {
-        assert!(STOP_WORDS.is_sorted());
-        assert!(is_stop_word("the") && is_stop_word("a") && is_stop_word("yourselves"));
-        assert!(!is_stop_word("error"));
+    fn stop_words_and_pairs_are_recognized() {
+        assert!(["the", "a", "yourselves"].into_iter().all(is_stop_word) && !is_stop_word("error"));
+        assert!(is_conversation("please") && is_failure("exit"));
         assert!(["什么", "的登", "です", "限を"].into_iter().all(is_stop_pair));
         assert!(["登录", "制限", "待ち", "로그"].into_iter().all(|pair| !is_stop_pair(pair)));
     }

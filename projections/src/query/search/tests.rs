@@ -1,4 +1,4 @@
-use super::{typed::INDEX_ROWS_MIN, *};
+use super::*;
 use crate::{
     Store,
     test_log::{TestLog, titled},
@@ -154,9 +154,7 @@ fn a_search_explains_itself() {
     let rows: Vec<f64> = observations.terms.iter().map(|term| term.rows).collect();
     assert_eq!((rows, observations.matched), (vec![1.0, 2.0], 2));
     let score = found.hits[0].explanation.as_ref().unwrap();
-    assert!(
-        ((score.terms.iter().sum::<f64>() + score.together) * score.met - score.total).abs() < 1e-9
-    );
+    assert!(score.bm25 > 0.0 && score.share >= 1.0 && score.total >= score.words, "{score:?}");
 }
 
 #[test]
@@ -204,7 +202,7 @@ fn a_turn_is_one_hit_shown_by_the_fullest_of_its_best_observations() {
     // The third prompt is all that is known of its turn. Of the second, an observation is known.
     let hits = found("parser").hits;
     let shown: Vec<_> = hits.iter().map(|hit| (hit.name.to_string(), names(&hit.also))).collect();
-    let expected = [("1", "2 P1"), ("P3", ""), ("3", "P2")];
+    let expected = [("1", "P1 2"), ("P3", ""), ("3", "P2")];
     assert_eq!(shown, expected.map(|(name, also)| (name.to_owned(), also.to_owned())));
     assert_eq!(found("slow parser of tables").hits[0].name.to_string(), "2", "much better");
     let swims = &found("swim").hits[0];
@@ -346,49 +344,6 @@ fn a_word_finds_memories_while_it_is_typed() {
     };
     assert_eq!((typed("webho"), typed("webho "), typed("webx"), typed("xyzzy")), (1, 0, 0, 0));
     assert_eq!(searched(&store, "webho"), "");
-}
-
-#[test]
-fn fewer_rows_are_scored_while_a_word_is_typed() {
-    let texts: Vec<String> = (1..=160).map(|number| format!("walrus {number} sleeps")).collect();
-    let store = notes(&texts.iter().map(String::as_str).collect::<Vec<_>>());
-    let scanned = |is_typing| {
-        let search = Search { query: "walrus".into(), is_typing, ..Search::default() };
-        crate::scan_counter::count(|| drop(store.search(&search).unwrap()))
-    };
-    let [typed, whole] = [true, false].map(scanned);
-    assert!(typed > 0 && 2 * typed < whole, "{typed} of {whole} bytes");
-}
-
-#[test]
-fn a_very_common_prefix_finds_the_newest_rows_and_selects_nothing_next_to_other_words() {
-    let texts: Vec<String> = (1..=60)
-        .map(|number| match number {
-            3 => "a zebra watches the walrus".to_owned(),
-            number => format!("walrus {number} sleeps"),
-        })
-        .collect();
-    let store = notes(&texts.iter().map(String::as_str).collect::<Vec<_>>());
-    // Rows are added to the index only. That makes it large enough, and folding them would take too
-    // long.
-    let filler = format!(
-        "with recursive numbers (id) as (select 1000 union all select id + 1 from numbers
-         limit {INDEX_ROWS_MIN})
-         insert into observations_fts (rowid, title) select id, 'filler' from numbers"
-    );
-    store.connection.execute(&filler, []).unwrap();
-    let typed = |query: &str| {
-        let search = Search { query: query.into(), is_typing: true, ..Search::default() };
-        store.search(&search).unwrap()
-    };
-    let found = typed("wa");
-    let ids = [found.hits[0].name.id, found.hits[1].name.id];
-    assert_eq!((ids, found.matched, found.is_capped), ([3, 60], 60, true));
-    for query in ["zebra wa", "zeb", "wat"] {
-        assert_eq!(typed(query).hits[0].name.id, 3, "{query}");
-    }
-    assert_eq!(typed("sleeps wal").hits.len(), Search::default().limit);
-    assert!(typed("-sleeps wal").hits.len() == 1 && typed("wax").hits.is_empty());
 }
 
 #[test]

@@ -1,9 +1,7 @@
-//! Splits text into words and folds them as FTS5 does.
+//! Splits text into words, as FTS5 does.
 
-use super::stem::stem;
 use crate::fts_terms::is_unspaced;
-use std::ops::Range;
-use unicode_normalization::UnicodeNormalization;
+use std::{borrow::Cow, ops::Range};
 
 /// The words of `text` with their positions: runs of letters and digits, also split where a script
 /// without spaces begins or ends.
@@ -21,36 +19,31 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     })
 }
 
-/// The words of `text` without those of placeholders such as `[redacted:private]`.
-pub(crate) fn words_without_placeholders(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
+/// The text without placeholders such as `[redacted:private]`.
+pub(super) fn without_placeholders(text: &str) -> Cow<'_, str> {
     const OPEN: &str = "[redacted:";
     const BYTES_MAX: usize = 64;
-    let mut end = 0;
-    words(text).filter(move |(range, _)| {
-        let open = range.start.saturating_sub(1);
-        if range.start >= end && text.as_bytes()[open..].starts_with(OPEN.as_bytes()) {
-            let rest = &text.as_bytes()[open..text.len().min(open + BYTES_MAX)];
-            end = rest.iter().position(|byte| *byte == b']').map_or(end, |length| open + length);
-        }
-        range.start >= end
-    })
-}
-
-/// A word as it is in the index: lower case, without accents, stemmed. `out` is reused, because a
-/// search reads a hundred thousand words.
-pub(crate) fn fold(word: &str, out: &mut String) {
-    fold_unstemmed(word, out);
-    stem(out);
-}
-
-/// A word in lower case, without accents.
-pub(crate) fn fold_unstemmed(word: &str, out: &mut String) {
-    out.clear();
-    if word.is_ascii() {
-        out.extend(word.bytes().map(|byte| byte.to_ascii_lowercase() as char));
-    } else {
-        out.extend(word.nfd().filter(|c| !is_mark(*c)).flat_map(char::to_lowercase).nfc());
+    let mut kept = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(OPEN) {
+        let bytes = &rest.as_bytes()[at..rest.len().min(at + BYTES_MAX)];
+        let length = bytes.iter().position(|byte| *byte == b']').map_or(OPEN.len(), |end| end + 1);
+        kept += &rest[..at];
+        kept.push(' ');
+        rest = &rest[at + length..];
     }
+    if kept.is_empty() { Cow::Borrowed(rest) } else { Cow::Owned(kept + rest) }
+}
+
+/// A word in lower case without its ending, to compare words of queries and titles with each other.
+/// The index has stems of its own.
+pub(super) fn base_form(word: &str) -> String {
+    const ENDINGS: [&str; 5] = ["ing", "ed", "es", "s", "e"];
+    const CHARS_MIN: usize = 3;
+    let lower = word.to_lowercase();
+    let base = |ending| lower.strip_suffix(ending).filter(|base| base.len() >= CHARS_MIN);
+    let end = ENDINGS.into_iter().find_map(base).map_or(lower.len(), str::len);
+    lower[..end].to_owned()
 }
 
 /// Combining accents.
@@ -62,33 +55,33 @@ fn is_mark(c: char) -> bool {
 mod tests {
     use super::*;
 
-    fn folded(text: &str) -> Vec<String> {
-        let mut out = String::new();
-        let fold = |(_, word)| {
-            fold(word, &mut out);
-            out.clone()
-        };
-        words(text).map(fold).collect()
-    }
-
     #[test]
     fn placeholders_contain_no_words() {
-        let joined = |text| {
-            words_without_placeholders(text).map(|(_, word)| word).collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(joined("a [redacted:private] b[redacted:aws-access-key]c"), "a b c");
-        assert_eq!(joined("[redacted:private][redacted:jwt]"), "");
-        assert_eq!(joined("redacted: private, [redacted: é"), "redacted private redacted é");
+        let table = [
+            ("a [redacted:private] b[redacted:aws-access-key]c", "a b c"),
+            ("[redacted:private][redacted:jwt]", ""),
+            ("redacted: private, [redacted: é", "redacted: private, é"),
+        ];
+        for (text, kept) in table {
+            let found = without_placeholders(text);
+            let words: Vec<&str> = found.split_whitespace().collect();
+            assert_eq!(words.join(" "), kept, "{text}");
+        }
     }
 
     #[test]
-    fn words_are_runs_of_letters_and_digits_in_one_form() {
-        assert_eq!(
-            folded("Reading `src/main_loop.rs`: 42!"),
-            ["read", "src", "main", "loop", "rs", "42"]
-        );
-        assert_eq!(folded("Café CAFE\u{301} naïve Ärger"), ["cafe", "cafe", "naiv", "arger"]);
-        assert_eq!(folded(" \u{1F600} -- "), [""; 0]);
-        assert_eq!(folded("使用Redis缓存"), ["使用", "redi", "缓存"]);
+    fn words_are_runs_of_letters_and_digits() {
+        let joined = |text| words(text).map(|(_, word)| word).collect::<Vec<_>>().join(" ");
+        assert_eq!(joined("Reading `src/main_loop.rs`: 42!"), "Reading src main loop rs 42");
+        assert_eq!(joined(" \u{1F600} -- Cafe\u{301}"), "Cafe\u{301}");
+        assert_eq!(joined("使用Redis缓存"), "使用 Redis 缓存");
+    }
+
+    #[test]
+    fn forms_of_a_word_have_one_base() {
+        for forms in [["fail", "fails", "failing"], ["Cache", "caches", "cached"]] {
+            assert!(forms.iter().all(|form| base_form(form) == base_form(forms[0])), "{forms:?}");
+        }
+        assert_eq!(["is", "ing", "über"].map(base_form), ["is", "ing", "über"]);
     }
 }

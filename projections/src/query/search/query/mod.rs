@@ -7,6 +7,7 @@
 //! character pairs is a term; in quotes it stays together.
 
 use super::{
+    Search,
     stop_words::{is_stop_pair, is_stop_word},
     tokens,
 };
@@ -50,12 +51,12 @@ pub struct Term {
     /// How it is matched.
     #[serde(rename = "match")]
     pub shape: Shape,
-    /// Its words as they are in the index; the last one of a prefix as it is in the text.
+    /// Its words without their endings: terms with the same ones are one.
     #[serde(skip)]
-    pub(crate) stems: Vec<String>,
+    pub(super) base: String,
     /// The text to search the index for instead of `text`, if that finds more.
     #[serde(skip)]
-    shortened: Option<String>,
+    pub(super) shortened: Option<String>,
 }
 
 /// How a term is matched.
@@ -76,9 +77,9 @@ impl Query {
         Self::parse_as(text, false)
     }
 
-    /// Parses a query that is being typed: its last word may be the start of one.
-    pub(crate) fn parse_typing(text: &str) -> Self {
-        Self::parse_as(text, true)
+    /// The query of a search. While it is typed, its last word may be the start of one.
+    pub(super) fn of(search: &Search) -> Self {
+        Self::parse_as(&search.query, search.is_typing)
     }
 
     fn parse_as(text: &str, is_typing: bool) -> Self {
@@ -130,7 +131,9 @@ impl Query {
         const CHARS_MIN: usize = 4;
         let Some(term) = self.typed.and_then(|at| self.terms.get_mut(at)) else { return false };
         let mut shorter = term.shortened.clone().unwrap_or_else(|| term.text.clone());
-        let is_long = shorter.chars().count() > CHARS_MIN && term.stems.len() == 1;
+        // Only letters that SQLite can lower.
+        let is_word = term.text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let is_long = shorter.len() > CHARS_MIN && is_word;
         if is_long {
             shorter.pop();
             term.shortened = Some(shorter);
@@ -183,7 +186,7 @@ impl Query {
     }
 
     fn push(&mut self, term: Term) {
-        let known = |other: &&mut Term| other.stems == term.stems && other.shape == term.shape;
+        let known = |other: &&mut Term| other.base == term.base && other.shape == term.shape;
         #[cfg(test)]
         crate::scan_counter::add(self.terms.len() + term.text.len());
         let is_full = self.terms.len() == TERMS_MAX;
@@ -211,14 +214,11 @@ impl Query {
 impl Term {
     pub(super) fn new(words: &[&str], shape: Shape, is_required: bool) -> Self {
         let text = words.join(" ").to_lowercase();
-        let stems = if shape == Shape::Characters {
-            vec![text.clone()]
-        } else {
-            let is_open = |at| shape == Shape::Beginning && at + 1 == words.len();
-            let stem = |(at, word): (usize, &&str)| folded(word, is_open(at));
-            words.iter().enumerate().map(stem).collect()
+        let base = match shape {
+            Shape::Words => words.iter().map(|word| tokens::base_form(word) + " ").collect(),
+            Shape::Beginning | Shape::Characters => text.clone(),
         };
-        Self { text, is_required, shape, stems, shortened: None }
+        Self { text, is_required, shape, base, shortened: None }
     }
 
     /// The FTS5 expression. Between the quotes are only letters, digits and spaces, so no query can
@@ -263,15 +263,6 @@ pub(super) fn without_operators(text: &str) -> Cow<'_, str> {
         previous
     };
     Cow::Owned(text.chars().map(plain).collect())
-}
-
-fn folded(word: &str, is_beginning: bool) -> String {
-    let mut out = String::new();
-    match is_beginning {
-        true => tokens::fold_unstemmed(word, &mut out),
-        false => tokens::fold(word, &mut out),
-    }
-    out
 }
 
 /// A run of characters is the phrase of its pairs; a single one is the first of a pair, or the last

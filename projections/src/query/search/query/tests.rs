@@ -81,7 +81,7 @@ fn queries_are_parsed_as_intended() {
 #[test]
 fn the_last_word_is_a_prefix_while_it_is_typed() {
     let typed = |text| {
-        let query = Query::parse_typing(text);
+        let query = Query::parse_as(text, true);
         query.terms.iter().map(Term::expression).collect::<Vec<_>>().join(", ")
     };
     let table = [
@@ -101,7 +101,7 @@ fn the_last_word_is_a_prefix_while_it_is_typed() {
     for (text, expected) in table {
         assert_eq!(typed(text), expected, "{text}");
     }
-    let mut query = Query::parse_typing("failing deploymen");
+    let mut query = Query::parse_as("failing deploymen", true);
     let mut words = Vec::new();
     while query.shorten_typed() {
         words.push(query.terms[1].expression());
