@@ -185,8 +185,7 @@ impl Store {
                        (select count(*) from observations where is_visible
                        and observations.host = log)
                    from hosts order by log";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let hosts = statement.query_map((), |row| {
+        self.rows(sql, (), |row| {
             Ok(HostState {
                 number: row.get(0)?,
                 id: row.get(1)?,
@@ -196,8 +195,7 @@ impl Store {
                 at_us: number(row, 5)?,
                 memories: number(row, 6)?,
             })
-        })?;
-        Ok(hosts.collect::<rusqlite::Result<_>>()?)
+        })
     }
 
     /// The name of the host with this number; `None` for our own.

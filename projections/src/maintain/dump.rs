@@ -108,9 +108,7 @@ impl Store {
     /// The columns of a table, without generated ones.
     fn stored_columns(&self, table: &str) -> Result<Vec<String>> {
         let sql = "select name from pragma_table_info(?1) order by cid";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let names = statement.query_map([table], |row| row.get(0))?;
-        Ok(names.collect::<rusqlite::Result<_>>()?)
+        self.rows(sql, [table], |row| row.get(0))
     }
 
     fn each_line(&self, sql: &str, mut line: impl FnMut(&str) -> Result<()>) -> Result<()> {

@@ -155,9 +155,7 @@ impl Store {
         let last_prompt = statement.query_row((id, until_us), |row| row.get(0)).optional()?;
         let sql = "select id from summaries where session = ?1 and is_visible and at_us < ?2
                    order by at_us desc, id desc limit ?3";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let ids = statement.query_map((id, until_us, TURNS_MAX), |row| row.get(0))?;
-        let ids: Vec<i64> = ids.collect::<rusqlite::Result<_>>()?;
+        let ids: Vec<i64> = self.rows(sql, (id, until_us, TURNS_MAX), |row| row.get(0))?;
         // The plus keeps the planner from reading the table backwards instead of the session's
         // index.
         let sql = "select seq, has_failed and not is_interrupt from tool_uses

@@ -3,7 +3,7 @@
 use crate::{
     error::Result,
     hosts::FIRST_FOREIGN_SEQ,
-    store::{Store, sql_values::number},
+    store::{Store, row::from_row},
 };
 use rusqlite::Row;
 use std::ops::AddAssign;
@@ -97,24 +97,24 @@ impl Store {
                  select at_us, project, provider, model, 0, 1, 0, tokens_in, 0, tokens_out,
                  cost_micros
                  from failures where seq < {FIRST_FOREIGN_SEQ})
-             select date(at_us / 1000000 + ?2, 'unixepoch') as day, owner.key, coalesce(owner.label,
-             ''),
-                 provider, model, sum(replies), sum(failures), sum(observations), sum(tokens_in),
-                 sum(tokens_cached), sum(tokens_out), sum(cost_micros)
+             select date(at_us / 1000000 + ?2, 'unixepoch') as day, owner.key as project,
+                 coalesce(owner.label, '') as label, provider, model, sum(replies) as replies,
+                 sum(failures) as failures, sum(observations) as observations,
+                 sum(tokens_in) as tokens_in, sum(tokens_cached) as tokens_cached,
+                 sum(tokens_out) as tokens_out, sum(cost_micros) as cost_micros
              from spent join projects on projects.id = spent.project
                  join projects as owner on owner.id = projects.owner
              where at_us >= ?1 group by 1, 2, 4, 5 order by 1, 2, 4, 5"
         );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let costs = statement.query_map((since_us as i64, offset_seconds), read_cost)?;
-        Ok(costs.collect::<rusqlite::Result<_>>()?)
+        self.rows(&sql, (since_us as i64, offset_seconds), read_cost)
     }
 
     /// Total spending from `since_us` on, including failures.
     pub fn spent(&self, since_us: u64) -> Result<Spending> {
         let sql = format!(
-            "select coalesce(sum(tokens), 0), coalesce(sum(cost_micros), 0),
-                coalesce(max(tokens), 0), coalesce(max(cost_micros), 0) from (
+            "select coalesce(sum(tokens), 0) as tokens, coalesce(sum(cost_micros), 0) as cost_micros,
+                coalesce(max(tokens), 0) as tokens_largest,
+                coalesce(max(cost_micros), 0) as cost_micros_largest from (
                 select tokens_in + tokens_out as tokens, cost_micros from replies
                 where at_us >= ?1 and seq < {FIRST_FOREIGN_SEQ}
                 union all
@@ -122,12 +122,10 @@ impl Store {
                 where at_us >= ?1 and seq < {FIRST_FOREIGN_SEQ})"
         );
         let spent = self.connection.prepare_cached(&sql)?.query_row([since_us as i64], |row| {
-            Ok(Spending {
-                tokens: number(row, 0)?,
-                cost_micros: number(row, 1)?,
-                tokens_largest: number(row, 2)?,
-                cost_micros_largest: number(row, 3)?,
-            })
+            Ok(from_row!(
+                row,
+                Spending { tokens, cost_micros, tokens_largest, cost_micros_largest }
+            ))
         })?;
         Ok(spent)
     }
@@ -150,36 +148,40 @@ impl Store {
             "select at_us, provider, model, class, message, attempt, retry_after_ms, sources
              from failures where seq < {FIRST_FOREIGN_SEQ} order by seq desc limit ?1"
         );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let failures = statement.query_map([limit], |row| {
-            Ok(RequestFailure {
-                at_us: number(row, 0)?,
-                provider: row.get(1)?,
-                model: row.get(2)?,
-                class: row.get(3)?,
-                message: row.get(4)?,
-                attempt: row.get(5)?,
-                retry_after_ms: number(row, 6)?,
-                sources: number(row, 7)?,
-            })
-        })?;
-        Ok(failures.collect::<rusqlite::Result<_>>()?)
+        self.rows(&sql, [limit], |row| {
+            Ok(from_row!(
+                row,
+                RequestFailure {
+                    at_us,
+                    provider,
+                    model,
+                    class,
+                    message,
+                    attempt,
+                    retry_after_ms,
+                    sources
+                }
+            ))
+        })
     }
 }
 
 fn read_cost(row: &Row<'_>) -> rusqlite::Result<Cost> {
-    Ok(Cost {
-        day: row.get(0)?,
-        project: row.get(1)?,
-        label: row.get(2)?,
-        provider: row.get(3)?,
-        model: row.get(4)?,
-        replies: number(row, 5)?,
-        failures: number(row, 6)?,
-        observations: number(row, 7)?,
-        tokens_in: number(row, 8)?,
-        tokens_cached: number(row, 9)?,
-        tokens_out: number(row, 10)?,
-        cost_micros: number(row, 11)?,
-    })
+    Ok(from_row!(
+        row,
+        Cost {
+            day,
+            project,
+            label,
+            provider,
+            model,
+            replies,
+            failures,
+            observations,
+            tokens_in,
+            tokens_cached,
+            tokens_out,
+            cost_micros
+        }
+    ))
 }

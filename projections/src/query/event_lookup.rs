@@ -96,8 +96,7 @@ impl Store {
             ":before": place(query.before, FIRST_FOREIGN_SEQ), ":after": place(query.after, -1),
             ":limit": query.limit,
         };
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let rows = statement.query_map(values, |row| {
+        self.rows(&sql, values, |row| {
             Ok(EventRow {
                 seq: seq(row, 0)?,
                 event: Id::from_bytes(row.get(1)?),
@@ -106,8 +105,7 @@ impl Store {
                 session: row.get(4)?,
                 project: row.get(5)?,
             })
-        })?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
     }
 
     /// The place of an event, even if it was forgotten since.
@@ -139,12 +137,10 @@ impl Store {
         let sql = "select coalesce(metadata ->> 'file', ''), coalesce(narrative, ''), event, number
                    from observations indexed by observations_auto_memory
                    where origin = 'auto-memory' and is_visible and not is_retired";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let notes = statement.query_map((), |row| {
+        self.rows(sql, (), |row| {
             let observation = ObservationRef { event: row.get(2)?, number: row.get(3)? };
             Ok(AutoMemoryNote { file: row.get(0)?, text: row.get(1)?, observation })
-        })?;
-        Ok(notes.collect::<rusqlite::Result<_>>()?)
+        })
     }
 
     /// Every event of a session with its kind, in order; empty if the session is unknown.
@@ -155,11 +151,9 @@ impl Store {
             statement.query_row((platform, session), |row| row.get(0)).optional()?;
         let Some(row) = row else { return Ok(Vec::new()) };
         let sql = "select event, kind from events where session = ?1 order by at_us, seq";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let events = statement.query_map([row], |row| {
+        self.rows(sql, [row], |row| {
             Ok((Id::from_bytes(row.get::<_, [u8; 16]>(0)?), row.get::<_, u16>(1)?))
-        })?;
-        Ok(events.collect::<rusqlite::Result<_>>()?)
+        })
     }
 }
 

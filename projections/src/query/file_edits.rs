@@ -77,9 +77,7 @@ impl Store {
             ":absolute": list(&file.absolute), ":relative": list(&file.relative),
             ":project": file.project,
         };
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let edits = statement.query_map(values, read_use)?;
-        Ok(edits.collect::<rusqlite::Result<_>>()?)
+        self.rows(sql, values, read_use)
     }
 
     /// The first tool uses in a project from `since_us` until before `until_us`, at most `limit`.
@@ -143,13 +141,11 @@ impl Store {
             from visible_summaries
                 where seq in (select reply from answers where source = ?1)
             order by 1, 2";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let memories = statement.query_map([source.raw() as i64], |row| {
+        let mut memories = self.rows(sql, [source.raw() as i64], |row| {
             let kind = if row.get(0)? { Kind::Summary } else { Kind::Observation };
             let name = MemoryId { kind, id: row.get(1)? };
             Ok(TurnMemory { name, type_: row.get(2)?, title: row.get(3)? })
         })?;
-        let mut memories = memories.collect::<rusqlite::Result<Vec<_>>>()?;
         for memory in &mut memories {
             memory.title = self.marks(memory.name)?.before(&memory.title);
         }

@@ -50,18 +50,15 @@ impl Store {
              where coalesce(:project, '') is not null
              group by value, owners.id order by count(*) desc, max(at_us) desc, value limit :limit"
         );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let files =
-            statement.query_map(named_params! { ":project": project, ":limit": limit }, |row| {
-                Ok(FileCount {
-                    file: row.get(0)?,
-                    project: row.get(1)?,
-                    observations: number(row, 2)?,
-                    changes: number(row, 3)?,
-                    at_us: number(row, 4)?,
-                })
-            })?;
-        Ok(files.collect::<rusqlite::Result<_>>()?)
+        self.rows(&sql, named_params! { ":project": project, ":limit": limit }, |row| {
+            Ok(FileCount {
+                file: row.get(0)?,
+                project: row.get(1)?,
+                observations: number(row, 2)?,
+                changes: number(row, 3)?,
+                at_us: number(row, 4)?,
+            })
+        })
     }
 }
 

@@ -3,10 +3,7 @@
 use crate::{
     error::Result,
     query::pending::{EventFilter, in_range, with_range},
-    store::{
-        Store,
-        sql_values::{items, number, number_if_any, seq},
-    },
+    store::{Store, row::from_row, sql_values::items},
 };
 use claude_mem_events::Seq;
 use rusqlite::{Row, ToSql};
@@ -65,14 +62,11 @@ pub struct ComparedObservation {
 impl Store {
     /// Every reprocessing on this machine, latest first.
     pub fn generations(&self) -> Result<Vec<Generation>> {
-        let sql =
-            "select generation, at_us, prompt_version, coalesce(provider, ''), coalesce(model, ''),
-                       since_us, until_us, project, session, is_fresh, is_shadow,
-                       finished_at_us is not null, is_current, seq
+        let sql = "select generation, at_us, prompt_version, coalesce(provider, '') as provider,
+                       coalesce(model, '') as model, since_us, until_us, project, session, is_fresh,
+                       is_shadow, finished_at_us is not null as is_finished, is_current, seq
                    from reprocesses where host = 0 order by generation desc";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let generations = statement.query_map((), read_generation)?;
-        Ok(generations.collect::<rusqlite::Result<_>>()?)
+        self.rows(sql, (), read_generation)
     }
 
     /// Whether memories with another prompt version are visible in the range: then folding alone is
@@ -146,16 +140,15 @@ impl Store {
         before: u32,
     ) -> Result<Vec<ComparedObservation>> {
         let sql = format!(
-            "select coalesce(sessions.session, ''), observations.prompt_number, observations.at_us,
-                 coalesce(type, ''), coalesce(observations.title, ''), coalesce(subtitle, ''),
-                 coalesce(narrative, ''), facts, files_read, files_modified
+            "select coalesce(sessions.session, '') as session, observations.prompt_number,
+                 observations.at_us, coalesce(type, '') as kind,
+                 coalesce(observations.title, '') as title, coalesce(subtitle, '') as subtitle,
+                 coalesce(narrative, '') as narrative, facts, files_read, files_modified
              from observations join replies on replies.seq = observations.seq
                  left join sessions on sessions.id = observations.session
              where {condition} and ?2 is not null order by observations.at_us, observations.id"
         );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let compared = statement.query_map((generation, before), read_compared)?;
-        Ok(compared.collect::<rusqlite::Result<_>>()?)
+        self.rows(&sql, (generation, before), read_compared)
     }
 
     /// The keys of the projects with this key or name.
@@ -174,50 +167,27 @@ impl Store {
     }
 
     fn strings(&self, sql: &str, value: &str) -> Result<Vec<String>> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let strings = statement.query_map([value], |row| row.get(0))?;
-        Ok(strings.collect::<rusqlite::Result<_>>()?)
+        self.rows(sql, [value], |row| row.get(0))
     }
 }
 
 fn read_generation(row: &Row<'_>) -> rusqlite::Result<Generation> {
-    Ok(Generation {
-        generation: row.get(0)?,
-        seq: seq(row, 13)?,
-        at_us: number(row, 1)?,
-        prompt_version: row.get(2)?,
-        provider: row.get(3)?,
-        model: row.get(4)?,
-        range: EventFilter {
-            since_us: number_if_any(row, 5)?,
-            until_us: number_if_any(row, 6)?,
-            project: row.get(7)?,
-            session: row.get(8)?,
-        },
-        is_fresh: row.get(9)?,
-        is_shadow: row.get(10)?,
-        is_finished: row.get(11)?,
-        is_current: row.get(12)?,
-    })
+    let range = from_row!(row, EventFilter { since_us, until_us, project, session });
+    Ok(from_row!(row, Generation {
+        generation, seq, at_us, prompt_version, provider, model, is_fresh, is_shadow, is_finished,
+        is_current
+    } { range }))
 }
 
 fn read_compared(row: &Row<'_>) -> rusqlite::Result<ComparedObservation> {
     let list = |column| row.get::<_, Option<String>>(column).map(|list| items(list.as_deref()));
-    let mut files = list(8)?;
-    files.extend(list(9)?);
+    let mut files = list("files_read")?;
+    files.extend(list("files_modified")?);
     files.sort();
     files.dedup();
-    Ok(ComparedObservation {
-        session: row.get(0)?,
-        prompt_number: row.get(1)?,
-        at_us: number(row, 2)?,
-        kind: row.get(3)?,
-        title: row.get(4)?,
-        subtitle: row.get(5)?,
-        narrative: row.get(6)?,
-        facts: list(7)?,
-        files,
-    })
+    Ok(from_row!(row, ComparedObservation {
+        session, prompt_number, at_us, kind, title, subtitle, narrative, facts
+    } { files }))
 }
 
 #[cfg(test)]

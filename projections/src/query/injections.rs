@@ -49,11 +49,9 @@ impl Store {
         let sql = "select injections.event, injections.number from injections
                        join sessions on sessions.id = injections.session
                    where sessions.session = ?1 and sessions.log = 0 and injections.seq > ?2";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let refs = statement.query_map((session, since.raw() as i64), |row| {
+        self.rows(sql, (session, since.raw() as i64), |row| {
             Ok(ObservationRef { event: row.get(0)?, number: row.get(1)? })
-        })?;
-        Ok(refs.collect::<rusqlite::Result<_>>()?)
+        })
     }
 
     /// The last starts of a session in our log, latest first: also those after a compaction.

@@ -193,9 +193,7 @@ impl Store {
         read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>> {
         with_range(filter, &[], |values: &[(&str, &dyn ToSql)]| {
-            let mut statement = self.connection.prepare_cached(sql)?;
-            let rows = statement.query_map(values, |row| read(row))?;
-            Ok(rows.collect::<rusqlite::Result<_>>()?)
+            self.rows(sql, values, |row| read(row))
         })
     }
 }

@@ -47,9 +47,7 @@ impl Store {
             .query_row([session], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let sql = "select turn, max(seq) from stops where session = ?1 and scope = 'turn'
                    group by turn order by turn";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let stops = statement.query_map([session], |row| Ok((row.get(0)?, seq(row, 1)?)))?;
-        let stops = stops.collect::<rusqlite::Result<_>>()?;
+        let stops = self.rows(sql, [session], |row| Ok((row.get(0)?, seq(row, 1)?)))?;
         Ok(SessionProgress { turn_last, is_ended, stops })
     }
 

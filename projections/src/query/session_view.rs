@@ -5,7 +5,7 @@ use crate::{
     error::Result,
     fold::sessions::STATUS,
     query::search::{Kind, MemoryId},
-    store::sql_values::{number, number_if_any},
+    store::{row::from_row, sql_values::number},
 };
 use rusqlite::{Row, named_params};
 
@@ -107,23 +107,26 @@ impl Store {
             "summaries.session = sessions.id and is_visible order by at_us desc, id desc limit 1";
         let sql = format!(
             "select sessions.id, session, client, memory_session,
-                 (select coalesce(owners.label, owners.key) from projects
+                 coalesce((select coalesce(owners.label, owners.key) from projects
                       join projects owners on owners.id = projects.owner
-                      where projects.id = sessions.project),
-                 cwd, {STATUS},
+                      where projects.id = sessions.project), '') as project,
+                 cwd, {STATUS} as status,
                  coalesce(title, (select text from prompts where prompts.session = sessions.id
-                      and text is not null and submitter != 'task' order by number limit 1)),
-                 started_at_us, at_us, ended_at_us, prompt_number, tool_uses,
+                      and text is not null and submitter != 'task' order by number limit 1))
+                      as title,
+                 started_at_us, at_us, ended_at_us, prompt_number as prompts, tool_uses,
                  (select count(*) from observations where observations.session = sessions.id
-                 and is_visible), (select count(*) from summaries
-                 where summaries.session = sessions.id and is_visible), (select count(*)
-                 from tool_uses where tool_uses.session = sessions.id
+                      and is_visible) as observations,
+                 (select count(*) from summaries where summaries.session = sessions.id
+                      and is_visible) as summaries,
+                 (select count(*) from tool_uses where tool_uses.session = sessions.id
                       and answered_by is null and not is_parked)
                  + (select count(*) from stops where stops.session = sessions.id and scope = 'turn'
-                      and answered_by is null and not is_parked),
+                      and answered_by is null and not is_parked) as outstanding,
                  branch, first_commit, last_commit,
-                 (select coalesce(completed, learned, request) from summaries where {last}),
-                 (select next_steps from summaries where {last})
+                 (select coalesce(completed, learned, request) from summaries where {last})
+                      as outcome,
+                 (select next_steps from summaries where {last}) as next_steps
              from (select * from sessions where forgotten_by is null and {condition}
                    order by {order} limit :limit offset :offset) sessions
              where coalesce(:name, '') is not null and :number is not null"
@@ -142,24 +145,19 @@ impl Store {
                    union all select 1, id, at_us from visible_observations where session = ?1
                    union all select 2, id, at_us from visible_summaries where session = ?1
                    order by 3, 1, 2 limit ?2";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let names = statement.query_map((session, limit), |row| {
+        self.rows(sql, (session, limit), |row| {
             let kinds = [Kind::Prompt, Kind::Observation, Kind::Summary];
             Ok(MemoryId { kind: kinds[usize::from(row.get::<_, u8>(0)?)], id: row.get(1)? })
-        })?;
-        Ok(names.collect::<rusqlite::Result<_>>()?)
+        })
     }
 
     /// The tools used under each prompt of a session, most used first.
     pub fn session_tool_counts(&self, session: i64) -> Result<Vec<ToolUseCount>> {
-        let sql =
-            "select prompt_number, coalesce(tool, ''), count(*) from tool_uses where session = ?1
-                   group by 1, 2 order by 1, 3 desc, 2";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let uses = statement.query_map([session], |row| {
-            Ok(ToolUseCount { prompt_number: row.get(0)?, tool: row.get(1)?, count: row.get(2)? })
-        })?;
-        Ok(uses.collect::<rusqlite::Result<_>>()?)
+        let sql = "select prompt_number, coalesce(tool, '') as tool, count(*) as count
+                   from tool_uses where session = ?1 group by 1, 2 order by 1, 3 desc, 2";
+        self.rows(sql, [session], |row| {
+            Ok(from_row!(row, ToolUseCount { prompt_number, tool, count }))
+        })
     }
 
     /// Cost of distilling a session, in millionths of a dollar. Responses are newer than the start
@@ -174,30 +172,13 @@ impl Store {
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<SessionView> {
-    let title: Option<String> = row.get(7)?;
-    Ok(SessionView {
-        id: row.get(0)?,
-        session: row.get(1)?,
-        client: row.get(2)?,
-        memory_session: row.get(3)?,
-        project: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
-        cwd: row.get(5)?,
-        status: row.get(6)?,
-        title: title.and_then(|title| headline(&title).map(str::to_owned)),
-        started_at_us: number(row, 8)?,
-        at_us: number(row, 9)?,
-        ended_at_us: number_if_any(row, 10)?,
-        prompts: row.get(11)?,
-        tool_uses: row.get(12)?,
-        observations: row.get(13)?,
-        summaries: row.get(14)?,
-        outstanding: row.get(15)?,
-        branch: row.get(16)?,
-        first_commit: row.get(17)?,
-        last_commit: row.get(18)?,
-        outcome: row.get(19)?,
-        next_steps: row.get(20)?,
-    })
+    let title: Option<String> = row.get("title")?;
+    let title = title.and_then(|title| headline(&title).map(str::to_owned));
+    Ok(from_row!(row, SessionView {
+        id, session, client, memory_session, project, cwd, status, started_at_us, at_us,
+        ended_at_us, prompts, tool_uses, observations, summaries, outstanding, branch,
+        first_commit, last_commit, outcome, next_steps
+    } { title }))
 }
 
 /// The first line of a title or prompt. If it only announces what follows, as in "Implement the

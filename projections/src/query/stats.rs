@@ -3,7 +3,7 @@
 use crate::{
     Store,
     error::Result,
-    store::sql_values::{number, number_if_any},
+    store::{row::from_row, sql_values::number},
 };
 use rusqlite::{Row, named_params};
 
@@ -200,9 +200,9 @@ impl Store {
                  select (first / 1000000 + :offset) / 86400 from ends where first is not null
                  union all select day + 1 from days, ends
                      where day < (last / 1000000 + :offset) / 86400)
-             select date(day * 86400, 'unixepoch'), {sums} from ({tables})
-             where coalesce(:project, '') is not null group by day having {any} order by day",
-            sums = AMOUNTS.map(|name| format!("sum({name})")).join(", "),
+             select date(day * 86400, 'unixepoch') as day, {sums} from ({tables}) counted
+             where coalesce(:project, '') is not null group by counted.day having {any} order by counted.day",
+            sums = AMOUNTS.map(|name| format!("sum({name}) as {name}")).join(", "),
             any = AMOUNTS.map(|name| format!("sum({name}) > 0")).join(" or "),
             tables = [counted_by_day(within)]
                 .into_iter()
@@ -236,37 +236,32 @@ impl Store {
     pub fn project_stats(&self, since_us: u64) -> Result<Vec<ProjectStats>> {
         let within = if since_us > 0 { "where at_us >= :since" } else { "" };
         let sql = format!(
-            "select owners.key, coalesce(owners.label, owners.key), owners.root,
+            "select owners.key, coalesce(owners.label, owners.key) as label, owners.root,
                  (select group_concat(distinct client) from sessions
                       where project in (select id from projects where owner = owners.id)),
                  (select count(*) from sessions where forgotten_by is null and at_us >= :since
-                      and project in (select id from projects where owner = owners.id)),
-                 sum(events), sum(observations), sum(summaries), sum(tokens), sum(cost_micros),
+                      and project in (select id from projects where owner = owners.id)) as sessions,
+                 sum(events) as events, sum(observations) as observations,
+                 sum(summaries) as summaries, sum(tokens) as tokens,
+                 sum(cost_micros) as cost_micros,
                  coalesce((select max(at_us) from sessions
                       where project in (select id from projects where owner = owners.id)),
-                     max(counted.at_us)) as last_us
+                     max(counted.at_us)) as at_us
              from ({}) counted join projects on projects.id = counted.project
                  join projects owners on owners.id = projects.owner
              where owners.key != ''
-             group by owners.id order by last_us desc, owners.id",
+             group by owners.id order by 11 desc, owners.id",
             shared(within)
         );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let shares =
-            statement.query_map(named_params! { ":since": since_us as i64 }, read_share)?;
-        Ok(shares.collect::<rusqlite::Result<_>>()?)
+        self.rows(&sql, named_params! { ":since": since_us as i64 }, read_share)
     }
 
     /// The keys that were merged into other projects.
     pub fn project_aliases(&self) -> Result<Vec<ProjectAlias>> {
-        let sql = "select projects.key, coalesce(projects.label, ''), owners.key from projects
-                       join projects owners on owners.id = projects.owner
+        let sql = "select projects.key, coalesce(projects.label, '') as label, owners.key as owner
+                   from projects join projects owners on owners.id = projects.owner
                    where projects.owner != projects.id order by 3, 1";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let aliases = statement.query_map((), |row| {
-            Ok(ProjectAlias { key: row.get(0)?, label: row.get(1)?, owner: row.get(2)? })
-        })?;
-        Ok(aliases.collect::<rusqlite::Result<_>>()?)
+        self.rows(sql, (), |row| Ok(from_row!(row, ProjectAlias { key, label, owner })))
     }
 
     /// The names of projects that have sessions or memories, and the clients used in each.
@@ -279,9 +274,7 @@ impl Store {
                    where owners.key != '' and (sessions.id is not null
                        or exists (select 1 from visible_observations where project = projects.id))
                    group by 1 order by lower(1), 1";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let names = statement.query_map((), |row| Ok((row.get(0)?, words(row, 1)?)))?;
-        Ok(names.collect::<rusqlite::Result<_>>()?)
+        self.rows(sql, (), |row| Ok((row.get(0)?, words(row, 1)?)))
     }
 
     /// The time of the first visible observation.
@@ -296,16 +289,9 @@ impl Store {
     pub fn damaged_ranges(&self, limit: u32) -> Result<Vec<DamagedRange>> {
         let sql =
             "select segment, offset, bytes, reason from gaps order by segment, offset limit ?1";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let damage = statement.query_map([limit], |row| {
-            Ok(DamagedRange {
-                segment: number(row, 0)?,
-                offset: number(row, 1)?,
-                bytes: number(row, 2)?,
-                reason: row.get(3)?,
-            })
-        })?;
-        Ok(damage.collect::<rusqlite::Result<_>>()?)
+        self.rows(sql, [limit], |row| {
+            Ok(from_row!(row, DamagedRange { segment, offset, bytes, reason }))
+        })
     }
 }
 
@@ -315,34 +301,28 @@ fn words(row: &Row<'_>, at: usize) -> rusqlite::Result<Vec<String>> {
 }
 
 fn read_day(row: &Row<'_>) -> rusqlite::Result<DayStats> {
-    Ok(DayStats {
-        day: row.get(0)?,
-        events: number(row, 1)?,
-        prompts: number(row, 2)?,
-        tool_uses: number(row, 3)?,
-        observations: number(row, 4)?,
-        summaries: number(row, 5)?,
-        tokens_in: number(row, 6)?,
-        tokens_out: number(row, 7)?,
-        cost_micros: number(row, 8)?,
-        bytes: number(row, 9)?,
-    })
+    Ok(from_row!(
+        row,
+        DayStats {
+            day,
+            events,
+            prompts,
+            tool_uses,
+            observations,
+            summaries,
+            tokens_in,
+            tokens_out,
+            cost_micros,
+            bytes
+        }
+    ))
 }
 
 fn read_share(row: &Row<'_>) -> rusqlite::Result<ProjectStats> {
-    Ok(ProjectStats {
-        key: row.get(0)?,
-        label: row.get(1)?,
-        root: row.get(2)?,
-        clients: words(row, 3)?,
-        sessions: number(row, 4)?,
-        events: number(row, 5)?,
-        observations: number(row, 6)?,
-        summaries: number(row, 7)?,
-        tokens: number(row, 8)?,
-        cost_micros: number(row, 9)?,
-        at_us: number_if_any(row, 10)?,
-    })
+    let clients = words(row, 3)?;
+    Ok(from_row!(row, ProjectStats {
+        key, label, root, sessions, events, observations, summaries, tokens, cost_micros, at_us
+    } { clients }))
 }
 
 #[cfg(test)]

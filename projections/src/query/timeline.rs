@@ -120,10 +120,8 @@ impl Store {
             .query_row([name.id], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?;
         let Some((at_us, owner)) = found else { return Ok(None) };
-        let mut statement =
-            self.connection.prepare_cached("select id from projects where owner = ?1")?;
-        let siblings = statement.query_map([owner], |row| row.get(0))?;
-        let siblings = siblings.collect::<rusqlite::Result<_>>()?;
+        let siblings =
+            self.rows("select id from projects where owner = ?1", [owner], |row| row.get(0))?;
         Ok(Some((PageCursor::of(at_us, name), siblings)))
     }
 
@@ -183,12 +181,9 @@ impl Store {
         );
         let middle = [middle.at_us, i64::from(middle.rank), middle.id].map(Value::Integer);
         let types = types.iter().filter(|_| !is_all).cloned().map(Value::Text);
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let places = statement
-            .query_map(params_from_iter(middle.into_iter().chain(types)), |row| {
-                Ok(PageCursor { at_us: row.get(0)?, rank, id: row.get(1)? })
-            })?;
-        Ok(places.collect::<rusqlite::Result<_>>()?)
+        self.rows(&sql, params_from_iter(middle.into_iter().chain(types)), |row| {
+            Ok(PageCursor { at_us: row.get(0)?, rank, id: row.get(1)? })
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod files;
 pub(crate) mod open;
+pub(crate) mod row;
 pub(crate) mod schema;
 pub(crate) mod sql_values;
 pub(crate) mod system;
