@@ -89,7 +89,16 @@ impl CandidateSearch<'_> {
             found.terms[*at].rows = Some(self.ids(&self.within_scope(&among), usize::MAX)?);
         }
         found.expression = self.within(&selected);
-        found.rows = self.ranked(&found.expression, rows_max)?;
+        // A row with a pair has both words, so pairs affect the order only.
+        let terms = &self.query.terms;
+        let is_selecting = |(left, right): &&(usize, usize)| {
+            selecting.contains(left) && selecting.contains(right)
+        };
+        let pairs = self.query.pairs.iter().filter(is_selecting);
+        let pairs = pairs
+            .map(|(left, right)| format!(" OR \"{} {}\"", terms[*left].text, terms[*right].text));
+        let ranking = self.within(&(selected + &pairs.collect::<String>()));
+        found.rows = self.ranked(&ranking, rows_max)?;
         Ok(found)
     }
 

@@ -35,6 +35,8 @@ pub struct Query {
     pub dropped: Vec<String>,
     /// Why nothing can be found.
     pub hint: Option<&'static str>,
+    /// Positions of terms that are next to each other in the query.
+    pub(super) pairs: Vec<(usize, usize)>,
     /// Whether a quote has no end.
     pub(super) is_unclosed: bool,
     /// The position of the word that is being typed.
@@ -101,6 +103,7 @@ impl Query {
             rest = after;
         }
         query.keep_stop_words_if_alone();
+        query.add_pairs_of_words(&text);
         query.excluded.truncate(TERMS_MAX);
         if query.terms.is_empty() {
             query.hint = Some(match (text.trim().is_empty(), query.excluded.is_empty()) {
@@ -170,6 +173,18 @@ impl Query {
                 self.push(Term::new(&[word], Shape::Words, false));
             }
         }
+    }
+
+    /// A memory with words next to each other, as in the query, is more likely about the same.
+    fn add_pairs_of_words(&mut self, text: &str) {
+        let position = |word: &str| {
+            let word = Term::new(&[word], Shape::Words, false);
+            let is_it = |term: &Term| (&term.base, term.shape) == (&word.base, word.shape);
+            self.terms.iter().position(is_it)
+        };
+        let words: Vec<_> = tokens::words(text).map(|(_, word)| position(word)).collect();
+        let pairs = words.windows(2).filter_map(|pair| pair[0].zip(pair[1]));
+        self.pairs = pairs.filter(|(left, right)| left != right).take(TERMS_MAX).collect();
     }
 
     /// Adds the pairs of a run of characters, or its only one.

@@ -79,6 +79,26 @@ fn queries_are_parsed_as_intended() {
 }
 
 #[test]
+fn words_next_to_each_other_are_pairs() {
+    let pairs = |text: &str| {
+        let query = Query::parse(text);
+        let text = |at: usize| query.terms[at].text.clone();
+        let pairs = query.pairs.iter().map(|(left, right)| text(*left) + "+" + &text(*right));
+        pairs.collect::<Vec<_>>().join(" ")
+    };
+    let table = [
+        ("why did the login fail again", "login+fail"),
+        ("read_reply fails", "read+reply reply+fails"),
+        ("\"login fails\" -often", ""),
+        ("fail fails", ""),
+        ("记忆 login", ""),
+    ];
+    for (text, expected) in table {
+        assert_eq!(pairs(text), expected, "{text}");
+    }
+}
+
+#[test]
 fn the_last_word_is_a_prefix_while_it_is_typed() {
     let typed = |text| {
         let query = Query::parse_as(text, true);
