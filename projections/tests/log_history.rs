@@ -4,7 +4,7 @@
 
 mod made;
 
-use claude_mem_events::{MemoryAdded, ToolUsed};
+use claude_mem_events::MemoryAdded;
 use claude_mem_log::{Log, Options as LogOptions};
 use claude_mem_projections::{FoldState, Host, Options, RebuildReason, Store};
 use made::{BEGIN_US, Writer, dump, fill};
@@ -246,135 +246,17 @@ fn repaired_events_are_folded() {
     assert_eq!(store.counts().unwrap().gaps, 0);
 }
 
-/// Creates a database with the schema before the migration `first_missing`.
-fn older_schema(path: &Path, first_missing: &str) -> rusqlite::Connection {
-    let dir = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations"));
-    let mut files: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    let older = files.iter().position(|file| file.ends_with(first_missing)).unwrap();
-    let database = rusqlite::Connection::open(path).unwrap();
-    for file in &files[..older] {
-        database.execute_batch(&fs::read_to_string(file).unwrap()).unwrap();
-    }
-    database.pragma_update(None, "user_version", older as i64).unwrap();
-    database.pragma_update(None, "application_id", 0x636c_6d65).unwrap();
-    database
-}
-
-/// Creates a database from before checkpoints named a record, with the rows of `folded`.
-fn older_database(path: &Path, folded: &Path) {
-    let database = older_schema(path, "0012_log_history.sql");
-    let folded = folded.to_str().unwrap();
-    database.execute("attach database ?1 as folded", [folded]).unwrap();
-    database
-        .execute_batch(
-            "insert into checkpoint select one, log, position, events, at_us, kinds
-                 from folded.checkpoint;
-             insert into projections select * from folded.projections;
-             insert into events select seq, event, kind, at_us, null, null, null
-             from folded.events;",
-        )
-        .unwrap();
-}
-
 #[test]
-fn rows_from_before_the_host_column_are_migrated_in_place() {
+fn a_database_with_a_schema_of_no_release_is_filled_from_the_log() {
     let dir = tempfile::tempdir().unwrap();
     let place = Place(dir.path().to_owned());
     fill(&place.log_dir(), 3);
     let before = dump(&place.folded());
-    let (database, folded) = (dir.path().join("memory.db"), dir.path().join("folded.db"));
-    fs::rename(&database, &folded).unwrap();
-    let older = older_schema(&database, "0013_host.sql");
-    older.execute("attach database ?1 as folded", [folded.to_str().unwrap()]).unwrap();
-    let tables = "select name from sqlite_schema where type = 'table'
-                  and name not like '%\\_fts%' escape '\\'
-                  and name not like 'sqlite%'";
-    let tables: Vec<String> = older
-        .prepare(tables)
-        .unwrap()
-        .query_map((), |row| row.get(0))
-        .unwrap()
-        .map(Result::unwrap)
-        .collect();
-    older.pragma_update(None, "foreign_keys", false).unwrap();
-    for table in tables {
-        let columns: String = older
-            .query_row(
-                "select group_concat(name, ', ') from pragma_table_info(?1)",
-                [&table],
-                |row| row.get(0),
-            )
-            .unwrap();
-        let sql = format!("insert into {table} ({columns}) select {columns} from folded.{table}");
-        older.execute(&sql, ()).unwrap();
-    }
+    let older = rusqlite::Connection::open(dir.path().join("memory.db")).unwrap();
+    older.execute_batch("drop table corrections; pragma user_version = 23").unwrap();
     drop(older);
-    drop(place.open());
-    // Tables and columns that later migrations added. A rebuild would have filled them.
-    let migrated = rusqlite::Connection::open(&database).unwrap();
-    migrated.execute("attach database ?1 as folded", [folded.to_str().unwrap()]).unwrap();
-    for table in ["corrections", "forgotten_observations", "revisions", "originals"] {
-        let sql = format!("insert into {table} select * from folded.{table}");
-        migrated.execute(&sql, ()).unwrap();
-    }
-    let sql =
-        "update observations set is_corrected = other.is_corrected, is_pinned = other.is_pinned,
-                   is_edited = other.is_edited, verdict = other.verdict, repeats = other.repeats
-               from folded.observations as other where other.id = observations.id";
-    migrated.execute(sql, ()).unwrap();
-    drop(migrated);
-    let store = place.open();
-    assert_eq!(store.rebuild_reason(&place.log()).unwrap(), None);
-    assert_eq!(dump(&store), before);
-    store.check_index().unwrap();
-    place.add(5);
-    place.assert_folds_as_it_is("folded on after the migration");
-}
-
-#[test]
-fn a_database_from_before_the_git_state_is_rebuilt_with_it() {
-    let dir = tempfile::tempdir().unwrap();
-    let place = Place(dir.path().to_owned());
-    let mut writer = Writer::new(&place.log_dir());
-    writer.session(1);
-    (writer.envelope.branch, writer.envelope.commit) = ("main".into(), "c0ffee".into());
-    writer.add(ToolUsed::default());
-    drop(place.folded());
-    let (database, folded) = (dir.path().join("memory.db"), dir.path().join("folded.db"));
-    fs::rename(&database, &folded).unwrap();
-    let older = older_schema(&database, "0015_git_state.sql");
-    older.execute("attach database ?1 as folded", [folded.to_str().unwrap()]).unwrap();
-    older
-        .execute_batch(
-            "insert into checkpoint select * from folded.checkpoint;
-             insert into projections select * from folded.projections;
-             update projections set version = 1 where name = 'sessions';",
-        )
-        .unwrap();
-    drop(older);
-    let store = place.assert_folds_as_it_is("rebuilt");
-    let state = store.dump("select branch, first_commit, last_commit from sessions").unwrap();
-    assert_eq!(state, "main|c0ffee|c0ffee\n");
-}
-
-#[test]
-fn a_database_of_an_older_version_gets_the_last_record_of_its_checkpoint() {
-    let dir = tempfile::tempdir().unwrap();
-    let place = Place(dir.path().to_owned());
-    fill(&place.log_dir(), 2);
-    drop(place.folded());
-    let (database, folded) = (dir.path().join("memory.db"), dir.path().join("folded.db"));
-    fs::rename(&database, &folded).unwrap();
-    older_database(&database, &folded);
-    assert_eq!(place.open().rebuild_reason(&place.log()).unwrap(), None);
-    place.cut_to(fs::metadata(place.active()).unwrap().len() - 200);
-    place.add(5);
-    assert_eq!(
-        place.open().rebuild_reason(&place.log()).unwrap(),
-        Some(RebuildReason::HistoryDiffers)
-    );
-    place.assert_folds_as_it_is("cut after the upgrade");
+    assert_eq!(place.open().checkpoint().unwrap().events, 0);
+    assert_eq!(dump(&place.assert_folds_as_it_is("filled again")), before);
 }
 
 #[test]

@@ -67,9 +67,10 @@ impl Store {
         connection.busy_timeout(BUSY)?;
         // A file that turns out not to be a database of this version is closed without a write.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-        schema::check_numbers(&connection, path)?;
+        let version = schema::check_numbers(&connection, path)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
+        schema::empty_if_unreleased(&connection, version)?;
         prepare(&connection)?;
         schema::migrate(&mut connection, path, &options)?;
         schema::check_complete(&connection, path)?;

@@ -1,10 +1,13 @@
 //! The schema: numbered migrations, each applied once, in one transaction with its number.
+//!
+//! Versions up to [`UNRELEASED`] were in no release. A database with one is emptied, and filled from
+//! the log again.
 
 use crate::{
     error::{Error, Result},
     store::{Options, insert_checkpoint},
 };
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior, config::DbConfig};
 use std::{
     collections::{BTreeSet, HashSet},
     path::Path,
@@ -16,9 +19,22 @@ const MIGRATIONS: &[&str] = &include!(concat!(env!("OUT_DIR"), "/migrations.rs")
 /// The application id of our databases: "clme".
 const APPLICATION_ID: i64 = 0x636c_6d65;
 
+/// The last schema version before the migrations of today.
+const UNRELEASED: u32 = 30;
+
 /// The newest schema version that this program knows.
 pub(crate) fn known() -> u32 {
-    MIGRATIONS.len() as u32
+    UNRELEASED + MIGRATIONS.len() as u32
+}
+
+/// Empties a database with a schema that was in no release.
+pub(crate) fn empty_if_unreleased(connection: &Connection, schema: u32) -> Result<()> {
+    if (1..=UNRELEASED).contains(&schema) {
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, true)?;
+        connection.execute_batch("vacuum")?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, false)?;
+    }
+    Ok(())
 }
 
 /// Applies missing migrations. A new database gets its schema and first rows in one transaction.
@@ -29,7 +45,7 @@ pub(crate) fn migrate(connection: &mut Connection, path: &Path, options: &Option
     let all = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster.
     let applied = check_numbers(&all, path)?;
-    for sql in MIGRATIONS.iter().skip(applied as usize) {
+    for sql in MIGRATIONS.iter().skip(applied.saturating_sub(UNRELEASED) as usize) {
         all.execute_batch(sql)?;
     }
     all.pragma_update(None, "user_version", known())?;
@@ -101,6 +117,23 @@ pub(crate) fn check_numbers(connection: &Connection, path: &Path) -> Result<u32>
 mod tests {
     use super::*;
     use crate::store::Store;
+
+    #[test]
+    fn a_database_with_an_unreleased_schema_is_emptied() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("memory.db");
+        let old = Connection::open(&path).unwrap();
+        let sql = "pragma journal_mode = wal; create table old (x); insert into old values (1)";
+        old.execute_batch(sql).unwrap();
+        old.pragma_update(None, "user_version", 23).unwrap();
+        old.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
+        drop(old);
+        assert!(Store::open_read_only(&path).unwrap().is_none());
+        let store = Store::open(&path, Options::default()).unwrap();
+        assert_eq!(numbers(&store.connection).unwrap(), (known(), APPLICATION_ID));
+        assert_eq!(store.checkpoint().unwrap().events, 0);
+        assert_eq!(store.dump("select name from sqlite_schema where name = 'old'").unwrap(), "");
+    }
 
     #[test]
     fn the_names_read_from_the_migrations_are_those_in_the_database() {
