@@ -213,7 +213,8 @@ impl Store {
     pub(crate) fn erasing_hosts(&self) -> Result<String> {
         let mut numbers = String::from("(0");
         for copy in self.host_logs()?.iter().filter(|copy| copy.host.is_confirmed) {
-            numbers += &format!(", {}", copy.host.number);
+            numbers.push_str(", ");
+            numbers.push_str(&copy.host.number.to_string());
         }
         Ok(numbers + ")")
     }

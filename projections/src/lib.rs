@@ -11,7 +11,6 @@
 //! Below them: `store` (opening, files and schema of the database), `hosts` (the logs of several
 //! machines in one database), [`xml`] (parsing an agent's reply) and `fts_terms` (additional search
 //! terms).
-#![warn(missing_docs)]
 
 mod error;
 pub mod fold;

@@ -51,8 +51,8 @@ pub struct SessionBegun {
 pub fn record_hook(recorder: &Recorder, hook: HookCommand, input: &Input) -> HookOutcome {
     let mut outcome = HookOutcome { kind: hook.expected, ..HookOutcome::default() };
     let run = HookRun { recorder };
-    let recorded = recorder.limited(hook.name, || run.record_input(hook, input, &mut outcome));
-    if let Err(problem) = recorded {
+    let result = recorder.limited(hook.name, || run.record_input(hook, input, &mut outcome));
+    if let Err(problem) = result {
         recorder.report(hook.name, &problem);
     }
     outcome

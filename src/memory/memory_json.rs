@@ -154,7 +154,6 @@ pub struct CorrectionJson {
     pub created_at: String,
     /// The observation that replaces it.
     pub id: Option<String>,
-    /// Its title.
     pub title: Option<String>,
 }
 

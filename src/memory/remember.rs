@@ -26,7 +26,6 @@ pub const NOTE: &str = "note";
 pub struct Note {
     /// The title; may be empty.
     pub title: String,
-    /// The text.
     pub text: String,
     /// One of the mode's types, or `note`; may be empty.
     pub type_: String,
@@ -63,7 +62,6 @@ pub fn note_scope(is_global: bool, tree: Option<&str>) -> Result<NoteScope, Fail
 /// The recorded memory.
 #[derive(Debug)]
 pub struct Remembered {
-    /// The id of the event.
     pub event: Id,
     /// The id of the row; `None` if the tables are too far behind.
     pub name: Option<MemoryId>,

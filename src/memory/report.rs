@@ -31,7 +31,6 @@ pub enum GroupBy {
     Day,
 }
 
-/// The report.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub total: Totals,
@@ -53,7 +52,6 @@ pub struct Group {
     /// One entry per session, newest first, like all lists.
     pub asked: Vec<SessionPrompts>,
     pub done: Vec<Statement>,
-    /// Failed commands.
     pub failed: Vec<FailedCommand>,
     /// The next steps at the end of each session.
     pub open: Vec<Statement>,
@@ -77,7 +75,6 @@ pub struct Totals {
     pub cost_usd: f64,
 }
 
-/// The prompts of a session.
 #[derive(Debug, Serialize)]
 pub struct SessionPrompts {
     pub session: String,

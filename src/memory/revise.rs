@@ -38,7 +38,6 @@ pub enum Change {
 /// New texts of an observation. `None` leaves a part as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Edit {
-    /// The title.
     pub title: Option<String>,
     /// The text: it replaces subtitle, narrative and facts.
     pub text: Option<String>,
@@ -49,18 +48,15 @@ pub struct Edit {
 /// The parts of an observation that can be edited.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Editable {
-    /// The title.
     pub title: String,
     /// Subtitle, narrative and facts.
     pub text: String,
-    /// The type.
     pub type_: String,
 }
 
 /// A recorded revision.
 #[derive(Debug)]
 pub struct Revised {
-    /// The id of the event.
     pub event: Id,
     /// Whether private text or secrets were removed.
     pub is_redacted: bool,

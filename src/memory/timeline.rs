@@ -34,7 +34,6 @@ pub enum TimelineScope {
     /// The project of the anchor, if the anchor is a memory; otherwise the current one, and all if
     /// it has no match.
     CurrentFirst,
-    /// All of them.
     All,
     /// The one of this key or label.
     Named(String),

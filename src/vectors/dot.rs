@@ -5,7 +5,7 @@
 //! build.
 
 /// Calls `row(index, product)` for the components of each record.
-pub(crate) fn for_each_product<'a>(
+pub(crate) fn for_each_dot_product<'a>(
     query: &[i8],
     records: impl Iterator<Item = &'a [u8]>,
     row: impl FnMut(usize, i32),
@@ -69,7 +69,7 @@ mod tests {
             records.push(vec![0x80; length]);
             let slices = || records.iter().map(Vec::as_slice);
             let (mut fast, mut slow) = (Vec::new(), Vec::new());
-            for_each_product(&query, slices(), |_, product| fast.push(product));
+            for_each_dot_product(&query, slices(), |_, product| fast.push(product));
             plain(&query, slices(), |_, product| slow.push(product));
             assert_eq!(fast, slow);
         }

@@ -80,11 +80,15 @@ impl Scan<'_> {
         records.each_piece(first..first + cosines.len(), |number, bytes| {
             let records = || bytes.chunks_exact(length).map(Record::unchecked);
             let mut compared = cosines[number - first..].iter_mut().zip(records());
-            dot::for_each_product(&self.query, records().map(Record::components), |_, product| {
-                if let Some((found, record)) = compared.next() {
-                    *found = cosine(record, product, self.scale, self.constant);
-                }
-            });
+            dot::for_each_dot_product(
+                &self.query,
+                records().map(Record::components),
+                |_, product| {
+                    if let Some((found, record)) = compared.next() {
+                        *found = cosine(record, product, self.scale, self.constant);
+                    }
+                },
+            );
             Ok(())
         })
     }
@@ -140,10 +144,14 @@ impl Scan<'_> {
         };
         let mut found = Vec::with_capacity(numbers.len());
         self.vectors.records.each(numbers, |record| {
-            dot::for_each_product(&self.query, [record.components()].into_iter(), |_, product| {
-                let cosine = cosine(record, product, self.scale, self.constant);
-                found.push((record.digest(), cosine));
-            });
+            dot::for_each_dot_product(
+                &self.query,
+                [record.components()].into_iter(),
+                |_, product| {
+                    let cosine = cosine(record, product, self.scale, self.constant);
+                    found.push((record.digest(), cosine));
+                },
+            );
         })?;
         found.retain(|(_, cosine)| cosine.is_finite());
         Ok(found)

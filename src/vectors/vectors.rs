@@ -35,7 +35,6 @@ const SAMPLED_RECORDS: usize = 256;
 /// Statistics of a sample of vectors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// Their mean.
     pub mean: Vec<f32>,
     /// The usual cosine of two of them.
     pub cosine: f32,

@@ -48,7 +48,7 @@ pub(crate) struct Batch {
     /// The host; `None` for our own log.
     pub(super) host: Option<Host>,
     pub(super) from: Seq,
-    pub(crate) met: Vec<EventItem>,
+    pub(crate) items: Vec<EventItem>,
     pub(super) to: Seq,
     pub(super) replies: ReadAhead,
 }
@@ -63,12 +63,12 @@ impl Batch {
         let (log, host) = (source.id, source.host.cloned());
         let mut batch = Self { log, host, from: reader.position(), ..Self::default() };
         let mut bytes = 0;
-        while batch.met.len() < events_max && bytes < BATCH_BYTES_MAX {
-            let Some(met) = reader.next()? else { break };
-            bytes += weight(&met);
-            batch.met.push(match source.number() {
-                0 => met,
-                number => with_host(met, number),
+        while batch.items.len() < events_max && bytes < BATCH_BYTES_MAX {
+            let Some(item) = reader.next()? else { break };
+            bytes += weight(&item);
+            batch.items.push(match source.number() {
+                0 => item,
+                number => with_host(item, number),
             });
         }
         batch.to = reader.position();
@@ -77,8 +77,8 @@ impl Batch {
 
     /// Parses the replies in the batch ahead of folding, in the reading thread.
     pub(crate) fn read_replies(&mut self, kinds: &[String]) {
-        for met in &self.met {
-            let EventItem::Event(Recorded { seq, event: Event::AgentReplied(replied), .. }) = met
+        for item in &self.items {
+            let EventItem::Event(Recorded { seq, event: Event::AgentReplied(replied), .. }) = item
             else {
                 continue;
             };
@@ -97,8 +97,8 @@ impl Batch {
     }
 }
 
-fn weight(met: &EventItem) -> usize {
-    let EventItem::Event(recorded) = met else { return 0 };
+fn weight(item: &EventItem) -> usize {
+    let EventItem::Event(recorded) = item else { return 0 };
     match &recorded.event {
         Event::ToolUsed(used) => used.input.len() + used.output.len() + used.error.len(),
         Event::PromptSubmitted(prompt) => prompt.prompt.len(),

@@ -8,7 +8,11 @@ use std::ops::Range;
 
 /// Finds duplicates among the events just folded and hides the rows that are shown from another
 /// log. `own` is the identity of the log being folded.
-pub(crate) fn find(rows: &Rows<'_>, folded: &Range<i64>, own: Option<[u8; 16]>) -> Result<()> {
+pub(crate) fn find_duplicates(
+    rows: &Rows<'_>,
+    folded: &Range<i64>,
+    own: Option<[u8; 16]>,
+) -> Result<()> {
     let sql = "select here.seq, there.seq, there.host from events as here
                    join events as there on there.event = here.event and there.seq != here.seq
                where here.seq >= ?1 and here.seq < ?2";

@@ -23,7 +23,6 @@ use claude_mem_events::{LogCompacted, ProjectMerged, ReprocessFinished, Reproces
 use rusqlite::{ToSql, params};
 use std::ops::Range;
 
-/// Forgettings.
 pub(crate) struct Forgettings;
 
 impl Projection for Forgettings {

@@ -66,12 +66,16 @@ pub enum RebuildReason {
 }
 
 impl Store {
-    /// Folds the events after the checkpoint, batch by batch, while `go_on` returns true for the
+    /// Folds the events after the checkpoint, batch by batch, while `should_continue` returns true for the
     /// result so far. If the process is killed, nothing is lost or done twice.
     ///
     /// Several processes may fold at once: each batch begins where the last one ended, in any
     /// process.
-    pub fn fold(&mut self, log: &Log, mut go_on: impl FnMut(&Folded) -> bool) -> Result<Folded> {
+    pub fn fold(
+        &mut self,
+        log: &Log,
+        mut should_continue: impl FnMut(&Folded) -> bool,
+    ) -> Result<Folded> {
         self.follow_replacement()?;
         let mut folded = Folded { position: self.position(0)?, ..Folded::default() };
         if let Some(reason) = self.rebuild_reason(log)? {
@@ -80,7 +84,7 @@ impl Store {
         }
         let foreign = self.host_logs()?;
         for source in LogSource::all(log, &foreign) {
-            self.fold_source(&source, &mut folded, &mut go_on)?;
+            self.fold_source(&source, &mut folded, &mut should_continue)?;
             if folded.state != FoldState::Complete {
                 break;
             }
@@ -92,12 +96,12 @@ impl Store {
         &mut self,
         source: &LogSource<'_>,
         folded: &mut Folded,
-        go_on: &mut impl FnMut(&Folded) -> bool,
+        should_continue: &mut impl FnMut(&Folded) -> bool,
     ) -> Result<()> {
         let mut reader = EventReader::from(source.log, self.position(source.number())?);
         loop {
             let batch = Batch::read(source, &mut reader, self.options.batch_events)?;
-            if batch.met.is_empty() {
+            if batch.items.is_empty() {
                 folded.state = FoldState::Complete;
                 return Ok(());
             }
@@ -109,7 +113,7 @@ impl Store {
                 return Ok(());
             }
             folded.state = FoldState::Behind;
-            if !go_on(folded) {
+            if !should_continue(folded) {
                 return Ok(());
             }
         }
@@ -161,9 +165,9 @@ impl Store {
     pub fn fold_events(&mut self, events: &[Recorded]) -> Result<Folded> {
         let from = self.checkpoint()?.position;
         let to = events.last().map_or(from, |event| event.seq.next());
-        let met = events.iter().cloned().map(EventItem::Event).collect();
+        let items = events.iter().cloned().map(EventItem::Event).collect();
         let mut folded = Folded::default();
-        self.fold_batch(&Batch { from, met, to, ..Batch::default() }, &mut folded)?;
+        self.fold_batch(&Batch { from, items, to, ..Batch::default() }, &mut folded)?;
         Ok(folded)
     }
 
@@ -258,12 +262,12 @@ fn apply_all(
     let rows = Rows::new(transaction, kinds, &batch.replies, batch.number());
     let is_hidden = batch.host.as_ref().is_some_and(|host| host.is_hidden);
     let mut done = AppliedBatch { position: batch.to, ..AppliedBatch::default() };
-    for met in &batch.met {
+    for item in &batch.items {
         let before = done.last;
-        if let EventItem::Event(event) = met {
+        if let EventItem::Event(event) = item {
             done.last = Some((crate::hosts::local_seq(event.seq), event.id));
         }
-        match met {
+        match item {
             EventItem::Gap(gap) => {
                 note_gap(&rows, gap)?;
                 done.gaps.push(*gap);
@@ -290,7 +294,7 @@ fn apply_all(
     let folded = batch.place(batch.from)..batch.place(done.position);
     if has_other_hosts(&rows)? {
         forgettings::reach(&rows, &folded)?;
-        duplicates::find(&rows, &folded, batch.log)?;
+        duplicates::find_duplicates(&rows, &folded, batch.log)?;
     }
     rows.write_counters()?;
     Ok(done)

@@ -250,7 +250,7 @@ impl Store {
                         if let Ok(batch) = &mut batch {
                             batch.read_replies(kinds);
                         }
-                        if batch.as_ref().is_ok_and(|batch| batch.met.is_empty()) {
+                        if batch.as_ref().is_ok_and(|batch| batch.items.is_empty()) {
                             break;
                         }
                         if sender.send(batch).is_err() {

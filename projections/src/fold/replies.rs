@@ -81,7 +81,6 @@ impl<'a> RecordedReply<'a> {
         }
     }
 
-    /// The number of memories in it.
     pub(crate) fn memories(&self) -> usize {
         self.reply.observations.len() + usize::from(self.reply.summary.is_some())
     }

@@ -32,7 +32,6 @@ pub(crate) const STATUS: &str = "case
 pub(crate) const NOT_CANCELLED: &str =
     "session not in (select id from sessions where end_reason = 'claude-mem:cancelled')";
 
-/// Sessions.
 pub(crate) struct Sessions;
 
 impl Projection for Sessions {
@@ -81,7 +80,6 @@ impl Projection for Sessions {
 pub(crate) struct EventPlace {
     /// Row of the session; `None` outside of any.
     pub(crate) session: Option<i64>,
-    /// Row of the project.
     pub(crate) project: i64,
     /// Number of the current prompt.
     pub(crate) prompt_number: i64,

@@ -26,7 +26,6 @@ static EMPTY: LazyLock<ReadAhead> = LazyLock::new(ReadAhead::default);
 /// Why an event is erased, and how much of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Erasure {
-    /// It was forgotten.
     Forgotten {
         /// The whole session was forgotten.
         is_whole: bool,
@@ -291,7 +290,7 @@ impl CompactionPolicy for Eraser {
     }
 
     fn judge(&mut self, entry: &Entry<'_>) -> RecordAction {
-        self.left(entry).map_or(RecordAction::Keep, RecordAction::Erase)
+        self.tombstone_of(entry).map_or(RecordAction::Keep, RecordAction::Erase)
     }
 
     /// Damaged bytes stay, because a copy may repair them. But where something was forgotten they

@@ -16,7 +16,6 @@ use std::collections::HashSet;
 /// What a forgetting would remove.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ForgetPreview {
-    /// Number of events.
     pub events: u64,
     /// Visible memories.
     pub memories: Vec<MemoryId>,
@@ -25,7 +24,6 @@ pub struct ForgetPreview {
 /// Events, and memories that an agent made, by their addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ForgetTargets {
-    /// Events.
     pub events: Vec<Id>,
     /// Memories: the id of the reply, a slash, and the number in it.
     pub rows: Vec<String>,

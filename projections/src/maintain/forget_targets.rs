@@ -16,7 +16,6 @@ use rusqlite::{OptionalExtension, Row};
 /// A memory and the event that contains it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemorySource {
-    /// Its id.
     pub name: MemoryId,
     /// The reply, the prompt, the note or the import.
     pub event: Id,
@@ -37,7 +36,6 @@ pub struct MemorySource {
 /// A forgetting, as it was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forgetting {
-    /// Its id.
     pub event: Id,
     /// Its place in the log.
     pub seq: Seq,

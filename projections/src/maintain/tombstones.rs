@@ -22,7 +22,7 @@ const DIGEST_BYTES_MIN: usize = 256;
 
 impl Eraser {
     /// The tombstone that replaces a record; `None` if the record stays.
-    pub fn left(&self, entry: &Entry<'_>) -> Option<Vec<u8>> {
+    pub fn tombstone_of(&self, entry: &Entry<'_>) -> Option<Vec<u8>> {
         let erasure = self.erasures.get(&entry.seq)?;
         let recorded = Recorded::from_entry(entry);
         let (event, before) = match &recorded.event {

@@ -14,9 +14,7 @@ pub struct Alternative {
     pub generation: u32,
     /// Time of the reply, in microseconds since 1970.
     pub at_us: u64,
-    /// The provider.
     pub provider: String,
-    /// The model.
     pub model: String,
     /// The hash of the prompt texts.
     pub prompt_version: String,

@@ -54,18 +54,15 @@ impl FromStr for FeedPosition {
     }
 }
 
-/// One entry of the feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedEntry {
     /// Its place in the log.
     pub seq: Seq,
     /// Its time, in microseconds since 1970.
     pub at_us: u64,
-    /// The change.
     pub what: FeedChange,
 }
 
-/// A change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FeedChange {
     /// A session started or was resumed. Contains its row id.
@@ -76,7 +73,6 @@ pub enum FeedChange {
     ToolUsed {
         /// Row id of the session.
         session: i64,
-        /// The tool.
         tool: String,
         /// The number of the prompt in the session.
         prompt_number: u32,

@@ -60,10 +60,8 @@ pub struct ContextMaterial {
     pub observations_total: u64,
 }
 
-/// An observation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ContextObservation {
-    /// Its id.
     pub id: i64,
     /// Its time, in microseconds since 1970.
     pub at_us: u64,

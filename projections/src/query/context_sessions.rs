@@ -27,7 +27,6 @@ pub struct ContextSummary {
     pub id: i64,
     /// Its time, in microseconds since 1970.
     pub at_us: u64,
-    /// The request.
     pub request: String,
     /// The investigation.
     pub investigated: String,
@@ -41,7 +40,6 @@ pub struct ContextSummary {
     pub host: String,
 }
 
-/// The state of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionState {
     /// The last prompt that the user typed.

@@ -17,11 +17,8 @@ pub struct Cost {
     pub project: String,
     /// The name of the project.
     pub label: String,
-    /// The provider.
     pub provider: String,
-    /// The model.
     pub model: String,
-    /// Number of replies.
     pub replies: u64,
     /// Number of failed attempts.
     pub failures: u64,
@@ -68,15 +65,12 @@ pub struct Spending {
 pub struct RequestFailure {
     /// Its time, in microseconds since 1970.
     pub at_us: u64,
-    /// The provider.
     pub provider: String,
-    /// The model.
     pub model: String,
     /// `transient`, `rate limit`, `quota`, `auth`, `invalid`, `unreadable`.
     pub class: String,
     /// The error message.
     pub message: Option<String>,
-    /// The number of the attempt.
     pub attempt: u32,
     /// The delay that the provider requested.
     pub retry_after_ms: u64,

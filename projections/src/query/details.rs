@@ -21,7 +21,6 @@ use utoipa::ToSchema;
 pub struct MemoryDetails {
     /// Its id: `12`, `S3`, `P9`.
     pub name: MemoryId,
-    /// Its kind.
     pub kind: Kind,
     /// Its time, in microseconds since 1970.
     pub at_us: u64,
@@ -41,7 +40,6 @@ pub struct MemoryDetails {
     pub is_superseded: bool,
     /// Whether it is pinned, edited, wrong or superseded.
     pub marks: Marks,
-    /// Its provenance.
     pub provenance: Provenance,
     /// How often an observation was used; `None` for other kinds.
     pub usage: Option<Usage>,
@@ -50,7 +48,6 @@ pub struct MemoryDetails {
 /// The content of a memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-#[expect(missing_docs, reason = "the variants are the kinds of memories")]
 pub enum MemoryBody {
     Observation(ObservationBody),
     Summary(SummaryBody),
@@ -62,7 +59,6 @@ pub enum MemoryBody {
 
 /// The content of an observation: what was learned or done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[expect(missing_docs, reason = "the names of the fields are those of the replies")]
 pub struct ObservationBody {
     /// Such as `bugfix`.
     #[serde(rename = "type")]
@@ -78,7 +74,6 @@ pub struct ObservationBody {
 
 /// The content of a summary of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[expect(missing_docs, reason = "the names of the fields are those of the replies")]
 pub struct SummaryBody {
     pub request: Option<String>,
     pub investigated: Option<String>,
@@ -114,7 +109,6 @@ pub struct Provenance {
 pub struct SourceReply {
     /// The provider: `claude`, `anthropic`, `openai`, `extract`.
     pub provider: String,
-    /// The model.
     pub model: String,
     /// The hash of the prompt texts.
     pub prompt_version: String,

@@ -33,7 +33,6 @@ pub struct EventQuery {
 pub struct EventRow {
     /// Its place in the log.
     pub seq: Seq,
-    /// Its id.
     pub event: Id,
     /// The name of its kind.
     pub kind: &'static str,
@@ -50,7 +49,6 @@ pub struct EventRow {
 pub struct AutoMemoryNote {
     /// Folder and name of its file.
     pub file: String,
-    /// Its text.
     pub text: String,
     /// Its position in the log.
     pub observation: ObservationRef,

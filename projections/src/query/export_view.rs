@@ -37,7 +37,6 @@ pub struct ExportEntry {
 /// The content of a memory; missing parts are empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExportBody {
-    /// An observation.
     Observation {
         /// `bugfix`, `decision` …
         kind: String,

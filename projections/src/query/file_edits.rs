@@ -27,7 +27,6 @@ pub struct TurnToolUse {
     pub seq: Seq,
     /// Its time, in microseconds since 1970.
     pub at_us: u64,
-    /// Row of the session.
     pub session: i64,
     /// Number of the prompt that began the turn; 0 before the first one.
     pub turn: u32,
@@ -48,7 +47,6 @@ pub struct TurnView {
     pub memories: Vec<TurnMemory>,
 }
 
-/// A memory of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnMemory {
     /// `12`, `S3`.

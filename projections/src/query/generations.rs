@@ -12,7 +12,6 @@ use rusqlite::{Row, ToSql};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "they are what was recorded of it")]
 pub struct Generation {
-    /// Its number, from 1.
     pub generation: u32,
     /// The place of its start in the log.
     pub seq: Seq,
@@ -20,9 +19,7 @@ pub struct Generation {
     pub at_us: u64,
     /// The hash of the prompt texts.
     pub prompt_version: String,
-    /// The provider.
     pub provider: String,
-    /// The model.
     pub model: String,
     /// Which events it covers.
     pub range: EventFilter,
@@ -41,7 +38,6 @@ pub struct Generation {
 pub struct ComparedObservation {
     /// The client's id of the session.
     pub session: String,
-    /// The number of its prompt.
     pub prompt_number: Option<u32>,
     /// The time of its events, in microseconds since 1970.
     pub at_us: u64,
@@ -103,7 +99,6 @@ impl Store {
         })
     }
 
-    /// The observations of a generation.
     pub fn generation_observations(&self, generation: u32) -> Result<Vec<ComparedObservation>> {
         self.compared("replies.generation = ?1", generation, 0)
     }
@@ -151,7 +146,6 @@ impl Store {
         self.rows(&sql, (generation, before), read_compared)
     }
 
-    /// The keys of the projects with this key or name.
     pub fn project_keys_named(&self, name: &str) -> Result<Vec<String>> {
         let sql = "select distinct owner.key from projects
                        join projects as owner on owner.id = projects.owner

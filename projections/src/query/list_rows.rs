@@ -13,7 +13,6 @@ use crate::{
 };
 use rusqlite::{OptionalExtension, Row};
 
-/// A row of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListRow {
     /// Its id: `12`, `S3`, `P9`.
@@ -40,7 +39,6 @@ pub struct ListRow {
     pub agent_type: Option<String>,
     /// Its share of the tokens.
     pub tokens: u64,
-    /// Whether it was superseded.
     pub is_superseded: bool,
     /// Whether it is pinned, edited, wrong or superseded.
     pub marks: Marks,

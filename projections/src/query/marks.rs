@@ -69,7 +69,7 @@ impl Marks {
         }
         for (what, by) in [("edited", &self.edited_by), ("pinned", &self.pinned_by)] {
             if let Some(by) = by {
-                text += &format!(", {what} by {}", name(by));
+                text = format!("{text}, {what} by {}", name(by));
             }
         }
         text

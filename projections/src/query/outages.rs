@@ -38,7 +38,6 @@ pub struct Outage {
 /// Events distilled by the built-in rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RulesUsage {
-    /// Number of events.
     pub events: u64,
     /// Time of the first one, in microseconds since 1970.
     pub since_us: u64,

@@ -17,9 +17,7 @@ use rusqlite::{OptionalExtension as _, Row, ToSql, named_params};
 pub struct PendingEvent {
     /// Its place in the log.
     pub seq: Seq,
-    /// Its id.
     pub id: Id,
-    /// Its kind.
     pub what: PendingKind,
     /// Its time, in microseconds since 1970.
     pub at_us: u64,
@@ -34,7 +32,6 @@ pub struct PendingEvent {
 /// The kind of a pending event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PendingKind {
-    /// A tool use.
     ToolUse,
     /// The end of a turn: requests a summary, too.
     Stop,
@@ -47,7 +44,6 @@ pub enum PendingKind {
 /// A turn with its pending events, in the order of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingTurn {
-    /// Row of the session.
     pub session: i64,
     /// The client's id of the session.
     pub content_session: String,
@@ -55,14 +51,12 @@ pub struct PendingTurn {
     pub platform: String,
     /// The agent's id of its conversation about this session, if there is one.
     pub memory_session: Option<String>,
-    /// The project.
     pub project: Project,
     /// Number of the prompt that began it; 0 before the first one.
     pub turn: u32,
     /// The places of its prompts: the first, those typed while it ran, and unanswered ones before
     /// it.
     pub prompts: Vec<Seq>,
-    /// Its pending events.
     pub pending: Vec<PendingEvent>,
 }
 
@@ -82,7 +76,6 @@ pub struct EventFilter {
 /// Which replies are reused in a reprocessing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reprocessing {
-    /// Its number.
     pub generation: u32,
     /// Replies with this prompt version are reused, too; `None` to distill everything again.
     pub prompt_version: Option<String>,

@@ -17,16 +17,13 @@ use rusqlite::{Row, ToSql};
 pub struct ReportPlace {
     /// Its time, in microseconds since 1970.
     pub at_us: u64,
-    /// Row of the session, if it has one.
     pub session: Option<i64>,
     /// Row of the project, merges applied.
     pub project: i64,
 }
 
-/// A session of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportSession {
-    /// Its row id.
     pub id: i64,
     /// The client's id.
     pub session: String,
@@ -41,9 +38,7 @@ pub struct ReportSession {
 pub struct ReportPrompt {
     /// Its session and project.
     pub place: ReportPlace,
-    /// Its id.
     pub name: MemoryId,
-    /// Its text.
     pub text: String,
 }
 
@@ -54,7 +49,6 @@ pub struct ReportToolUse {
     pub place: ReportPlace,
     /// Its place in the log.
     pub seq: Seq,
-    /// The tool.
     pub tool: String,
     /// False for an interruption by the user.
     pub has_failed: bool,
@@ -67,7 +61,6 @@ pub struct ReportToolUse {
 pub struct ReportSummary {
     /// Its session and project.
     pub place: ReportPlace,
-    /// Its id.
     pub name: MemoryId,
     /// The completed work.
     pub completed: Option<String>,
@@ -95,9 +88,7 @@ pub struct ReportRows {
     pub projects: Vec<(i64, String, String)>,
     /// Prompts of the user that are not private.
     pub prompts: Vec<ReportPrompt>,
-    /// Tool uses.
     pub tool_uses: Vec<ReportToolUse>,
-    /// Summaries.
     pub summaries: Vec<ReportSummary>,
     /// Requests.
     pub spending: Vec<ReportSpending>,

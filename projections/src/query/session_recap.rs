@@ -11,12 +11,10 @@ use crate::{
 use claude_mem_events::Seq;
 use rusqlite::named_params;
 
-/// The progress of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionProgress {
     /// Its latest turn.
     pub turn_last: u32,
-    /// Whether it has ended.
     pub is_ended: bool,
     /// The turns in which the assistant stopped, in order, with the last stop of each.
     pub stops: Vec<(u32, Seq)>,
@@ -38,7 +36,6 @@ pub struct RecapEntry {
 }
 
 impl Store {
-    /// The progress of the session in this row.
     pub fn session_progress(&self, session: i64) -> Result<SessionProgress> {
         let sql = "select turn, ended_at_us is not null from sessions where id = ?1";
         let (turn_last, is_ended) = self

@@ -12,11 +12,9 @@ use rusqlite::{Row, named_params};
 /// A session for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionView {
-    /// Its row id.
     pub id: i64,
     /// The client's id.
     pub session: String,
-    /// The client.
     pub client: String,
     /// The agent's id of its conversation; `None` until it is known.
     pub memory_session: Option<String>,
@@ -38,11 +36,9 @@ pub struct SessionView {
     pub started_at_us: u64,
     /// The time of its last event.
     pub at_us: u64,
-    /// Its end, if it has ended.
     pub ended_at_us: Option<u64>,
     /// Number of prompts of the user.
     pub prompts: u32,
-    /// Number of tool uses.
     pub tool_uses: u32,
     /// Number of visible observations.
     pub observations: u32,
@@ -61,7 +57,6 @@ pub struct SessionView {
 pub struct ToolUseCount {
     /// The number of the prompt in the session.
     pub prompt_number: u32,
-    /// The tool.
     pub tool: String,
     /// Number of uses.
     pub count: u32,

@@ -14,9 +14,7 @@ pub struct DayStats {
     pub day: String,
     /// Events folded.
     pub events: u64,
-    /// Prompts.
     pub prompts: u64,
-    /// Tool uses.
     pub tool_uses: u64,
     /// Visible observations.
     pub observations: u64,
@@ -35,7 +33,6 @@ pub struct DayStats {
 /// Statistics of one project, including those merged into it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProjectStats {
-    /// Its key.
     pub key: String,
     /// Its name.
     pub label: String,
@@ -73,13 +70,10 @@ pub struct ProjectAlias {
 /// A damaged range of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedRange {
-    /// The segment.
     pub segment: u64,
-    /// The offset in it.
     pub offset: u64,
     /// The length.
     pub bytes: u64,
-    /// The reason.
     pub reason: String,
 }
 

@@ -14,7 +14,6 @@ use rusqlite::named_params;
 /// A session and its status at a given time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionStatus {
-    /// Its row id.
     pub id: i64,
     /// The client's id.
     pub content_session: String,
@@ -30,7 +29,6 @@ pub struct SessionStatus {
     pub at_us: u64,
     /// Number of prompts of the user.
     pub prompts: u32,
-    /// Number of tool uses.
     pub tool_uses: u32,
 }
 
@@ -39,9 +37,7 @@ pub struct SessionStatus {
 pub struct Counts {
     /// Sessions that are not forgotten.
     pub sessions: u64,
-    /// Prompts.
     pub prompts: u64,
-    /// Tool uses.
     pub tool_uses: u64,
     /// Visible observations.
     pub observations: u64,

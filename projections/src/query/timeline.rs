@@ -4,7 +4,7 @@ use crate::{
     Store,
     error::Result,
     query::{
-        paging::{PageCursor, rank},
+        page_cursor::{PageCursor, rank},
         search::{Hit, Kind, MemoryId, Query, Search},
     },
 };
@@ -32,7 +32,6 @@ pub struct TimelineQuery {
 /// The middle of a timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Anchor {
-    /// A memory.
     Memory(MemoryId),
     /// A time, in microseconds since 1970.
     Time(u64),

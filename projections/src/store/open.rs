@@ -67,7 +67,7 @@ impl Store {
         connection.busy_timeout(BUSY)?;
         // A file that turns out not to be a database of this version is closed without a write.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-        let version = schema::check_numbers(&connection, path)?;
+        let version = schema::check_schema(&connection, path)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
         schema::empty_if_unreleased(&connection, version)?;
@@ -155,7 +155,7 @@ impl Store {
             connection.execute_batch("begin; pragma cache_size = 20")?;
         }
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-        if schema::check_numbers(&connection, path)? < schema::known() {
+        if schema::check_schema(&connection, path)? < schema::known() {
             return Ok(None);
         }
         let file = Some(OpenFile::now(path));

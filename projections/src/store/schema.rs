@@ -39,12 +39,12 @@ pub(crate) fn empty_if_unreleased(connection: &Connection, schema: u32) -> Resul
 
 /// Applies missing migrations. A new database gets its schema and first rows in one transaction.
 pub(crate) fn migrate(connection: &mut Connection, path: &Path, options: &Options) -> Result<()> {
-    if check_numbers(connection, path)? == known() && has_checkpoint(connection)? {
+    if check_schema(connection, path)? == known() && has_checkpoint(connection)? {
         return Ok(());
     }
     let all = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster.
-    let applied = check_numbers(&all, path)?;
+    let applied = check_schema(&all, path)?;
     for sql in MIGRATIONS.iter().skip(applied.saturating_sub(UNRELEASED) as usize) {
         all.execute_batch(sql)?;
     }
@@ -100,7 +100,7 @@ fn numbers(connection: &Connection) -> rusqlite::Result<(u32, i64)> {
 }
 
 /// The schema version, if the database is ours and not of a newer version; 0 for a new one.
-pub(crate) fn check_numbers(connection: &Connection, path: &Path) -> Result<u32> {
+pub(crate) fn check_schema(connection: &Connection, path: &Path) -> Result<u32> {
     let (schema, application_id) = numbers(connection)?;
     let is_new = schema == 0 && application_id == 0;
     if application_id != APPLICATION_ID && !is_new {

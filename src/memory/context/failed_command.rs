@@ -12,7 +12,6 @@ use super::text::clipped;
 const COMMAND_CHARS_MAX: usize = 160;
 const ERROR_CHARS_MAX: usize = 160;
 
-/// A command that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FailedCommand {
     pub(super) command: String,

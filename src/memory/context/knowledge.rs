@@ -26,7 +26,7 @@ const LINE_FRAME_UNITS: usize = 6;
 const LINE_UNITS_MIN: usize = 40;
 
 /// The most useful observations that fit, by day; some of them in full if there is space.
-pub(super) fn add(
+pub(super) fn add_knowledge(
     sheet: &mut Sheet,
     layout: &Layout<'_>,
     observations: &[ContextObservation],

@@ -128,7 +128,7 @@ pub fn compose(
         return Ok(None);
     }
     let files = Files::of(&request.project.root, request.project.common_dir.as_deref());
-    Ok(Some(page::write(&layout, &material, &files)))
+    Ok(Some(page::write_page(&layout, &material, &files)))
 }
 
 fn is_empty(material: &ContextMaterial) -> bool {

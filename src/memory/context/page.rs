@@ -32,7 +32,11 @@ const COMMANDS_MAX: usize = 4;
 const SESSION_ID_CHARS: usize = 13;
 
 /// The page for a new session, or the changes for a resumed one.
-pub(super) fn write(layout: &Layout<'_>, material: &ContextMaterial, files: &Files<'_>) -> Page {
+pub(super) fn write_page(
+    layout: &Layout<'_>,
+    material: &ContextMaterial,
+    files: &Files<'_>,
+) -> Page {
     let zone = clock::zone();
     let mut sheet = Sheet::new(layout.tokens_max);
     by_the_user(&mut sheet, material, &zone);
@@ -49,7 +53,7 @@ pub(super) fn write(layout: &Layout<'_>, material: &ContextMaterial, files: &Fil
         let lines = turns::lines(last, part.left().saturating_sub(heading_units(&title)));
         sheet.section_in(&title, &mut part, lines);
     }
-    knowledge::add(&mut sheet, layout, &material.observations, files, &zone);
+    knowledge::add_knowledge(&mut sheet, layout, &material.observations, files, &zone);
     sheet.finish(layout, material.observations_total, &zone)
 }
 
@@ -193,7 +197,7 @@ mod tests {
 
     fn page(tokens_max: usize, material: &ContextMaterial) -> Page {
         let files = Files::of(Path::new("/nowhere/at/all"), None);
-        write(&layout(tokens_max), material, &files)
+        write_page(&layout(tokens_max), material, &files)
     }
 
     #[test]

@@ -42,7 +42,6 @@ impl Budget {
         self.left
     }
 
-    /// Reserves units.
     pub(super) fn reserve(&mut self, units: usize) {
         self.left = self.left.saturating_sub(units);
     }

@@ -48,7 +48,7 @@ pub struct Embedded {
 /// Embeds missing memories, and erases vectors of memories that are no longer visible. `None`
 /// without a model.
 ///
-/// Before each batch, `go_on` gets the number of memories done and to do in this run, and the
+/// Before each batch, `should_continue` gets the number of memories done and to do in this run, and the
 /// counts. It can wait, or return `false` to end the run. A run also ends when the database or the
 /// vector file is replaced; the next run continues.
 pub fn embed_missing(
@@ -56,7 +56,7 @@ pub fn embed_missing(
     store: &Store,
     depth: Depth,
     threads: usize,
-    mut go_on: impl FnMut(usize, usize, VectorCounts) -> bool,
+    mut should_continue: impl FnMut(usize, usize, VectorCounts) -> bool,
 ) -> Result<Option<Embedded>, Failure> {
     let Some(model) = open_model(app)? else { return Ok(None) };
     let path = claude_mem_vectors::file(&app.paths.data, &model.id());
@@ -85,7 +85,7 @@ pub fn embed_missing(
         _ => threads * PER_THREAD,
     };
     for (turns, names) in missing.chunks(turn).enumerate() {
-        if !go_on(turns * turn, missing.len(), done.counts) || store.is_replaced() {
+        if !should_continue(turns * turn, missing.len(), done.counts) || store.is_replaced() {
             break;
         }
         let texts = read(store, &writer, names)?;

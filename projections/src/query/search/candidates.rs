@@ -30,7 +30,6 @@ pub(crate) struct Candidates {
     pub(crate) rows_in_scope: f64,
 }
 
-/// The rows with one term.
 #[derive(Debug)]
 pub(crate) struct TermRows {
     /// Their number; estimated for a common term.
@@ -91,9 +90,8 @@ impl CandidateSearch<'_> {
         found.expression = self.within(&selected);
         // A row with a pair has both words, so pairs affect the order only.
         let terms = &self.query.terms;
-        let is_selecting = |(left, right): &&(usize, usize)| {
-            selecting.contains(left) && selecting.contains(right)
-        };
+        let is_selecting =
+            |(left, right): &&(usize, usize)| selecting.contains(left) && selecting.contains(right);
         let pairs = self.query.pairs.iter().filter(is_selecting);
         let pairs = pairs
             .map(|(left, right)| format!(" OR \"{} {}\"", terms[*left].text, terms[*right].text));

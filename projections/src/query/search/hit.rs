@@ -18,7 +18,6 @@ const SNIPPET_CHARS_MAX: usize = 200;
 pub struct Hit {
     /// Its id: `12`, `S3`, `P9`.
     pub name: MemoryId,
-    /// Its kind.
     pub kind: Kind,
     /// The type of an observation, such as `bugfix`.
     pub type_: Option<String>,

@@ -7,7 +7,6 @@ use std::{fmt, str::FromStr};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// An observation.
     Observation,
     /// The summary of a turn.
     Summary,
@@ -16,10 +15,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Observation, Self::Summary, Self::Prompt];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Observation => "observation",
@@ -108,9 +105,7 @@ impl FromStr for Kind {
 /// The id of a memory: `12` is an observation, `S12` a summary, `P9` a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemoryId {
-    /// Its kind.
     pub kind: Kind,
-    /// Its row id.
     pub id: i64,
 }
 

@@ -69,8 +69,8 @@ struct Fusion {
 impl Fusion {
     /// Takes coverage and the best score from the memories with the best scores by words.
     fn new(weight: f64, usual: f64, scored: &[Scored]) -> Self {
-        let scores = scored.iter().map(|memory| &memory.score);
-        let mut by_words: Vec<&Score> = scores.filter(|score| score.words > 0.0).collect();
+        let mut by_words: Vec<&Score> = scored.iter().map(|memory| &memory.score).collect();
+        by_words.retain(|score| score.words > 0.0);
         by_words.sort_by(|left, right| right.words.total_cmp(&left.words));
         let best_words = by_words.first().map_or(1.0, |best| best.words);
         let covering = by_words.iter().take(COVERING_ROWS).map(|score| score.covered);

@@ -15,12 +15,12 @@ mod meaning;
 mod prompt_terms;
 mod query;
 mod recall;
-mod repeats;
 mod run;
 mod scope;
 mod score;
+mod sentences;
 mod spelling;
-mod statements;
+mod statement;
 mod stop_words;
 mod text_index;
 mod tokens;
@@ -32,9 +32,9 @@ pub use kind::{InvalidMemoryId, Kind, MemoryId};
 pub use meaning::Meaning;
 pub use query::{Query, Shape, Term};
 pub use recall::{FailureRecall, Recall};
-pub use repeats::Statement;
 pub use score::Score;
-pub use statements::{PromptWords, sentences};
+pub use sentences::{PromptWords, sentences};
+pub use statement::Statement;
 
 use serde::Serialize;
 
@@ -110,7 +110,6 @@ pub enum Order {
     Oldest,
 }
 
-/// The results of a search.
 #[derive(Debug, Clone, Default)]
 pub struct SearchResults {
     /// The requested hits. Of the memories of one turn, there is one; the others are in `also`.
@@ -139,9 +138,7 @@ pub struct SearchResults {
 /// How the words of a query were weighted.
 #[derive(Debug, Clone, Serialize)]
 pub struct Explanation {
-    /// The kind.
     pub kind: Kind,
-    /// The terms.
     pub terms: Vec<WeightedTerm>,
     /// The FTS5 expression.
     pub expression: String,
@@ -149,7 +146,6 @@ pub struct Explanation {
     pub matched: usize,
 }
 
-/// A term and its weight.
 #[derive(Debug, Clone, Serialize)]
 pub struct WeightedTerm {
     /// The word.

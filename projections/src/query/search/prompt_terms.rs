@@ -95,7 +95,8 @@ pub(super) fn name(word: &str, is_first: bool) -> Option<String> {
 /// Returns false for words of conversation, parts of addresses and short numbers: they do not name
 /// a subject.
 pub(super) fn names_subject(word: &str) -> bool {
-    !(word.bytes().all(|byte| byte.is_ascii_digit()) && word.len() < 3) && !is_conversation(word)
+    let is_short_number = word.len() < 3 && word.bytes().all(|byte| byte.is_ascii_digit());
+    !is_short_number && !is_conversation(word)
 }
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ use super::{
     filter::Filter,
     meaning::{fuse, nearest, usual_cosine},
     prompt_terms::PromptTerms,
-    repeats::Statement,
     run::new_ids,
     scope::Scope,
     score::{Scored, score},
+    statement::Statement,
     text_index::terms_in,
     turns::newer_first_where_close,
 };
@@ -73,7 +73,6 @@ pub struct Recall<'a> {
 /// A failed command, and the memories to search.
 #[derive(Debug, Clone, Default)]
 pub struct FailureRecall<'a> {
-    /// The command.
     pub command: &'a str,
     /// Its output.
     pub error: &'a str,

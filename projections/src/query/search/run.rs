@@ -201,7 +201,7 @@ fn render(
     }
     found.has_more |= hits.len() > search.offset.saturating_add(search.limit);
     found.hits = show(scope, scored, hits, &found.query)?;
-    found.suggestion = scope.respelled(&found.query, &unknown)?;
+    found.suggestion = scope.suggested_spelling(&found.query, &unknown)?;
     found.hint = match &found.suggestion {
         Some(suggestion) => Some(format!("did you mean `{suggestion}`?")),
         None if found.query.is_unclosed && !search.is_typing => {

@@ -22,7 +22,11 @@ const TRIES: usize = 5;
 impl Scope<'_> {
     /// The text of the query with unknown words replaced. `None` if there are none, or nothing is
     /// similar.
-    pub(super) fn respelled(&self, query: &Query, unknown: &[bool]) -> Result<Option<String>> {
+    pub(super) fn suggested_spelling(
+        &self,
+        query: &Query,
+        unknown: &[bool],
+    ) -> Result<Option<String>> {
         if query.terms.len() > TERMS_MAX {
             return Ok(None);
         }

@@ -136,7 +136,7 @@ fn put_successors_first(
 ) -> Result<()> {
     let mut at = 0;
     while at < hits.len().min(scope.search.offset.saturating_add(scope.search.limit)) {
-        let (shown, score) = (hits[at].shown, hits[at].score);
+        let TurnHit { shown, score: its_score, .. } = hits[at];
         let marks = match retired.remove(&shown) {
             true => scope.store.marks(shown)?,
             false => Marks::default(),
@@ -150,7 +150,7 @@ fn put_successors_first(
         match hits.iter().position(is_of) {
             Some(place) if place > at => hits[at..=place].rotate_right(1),
             None if scope.passes(*successor)? => {
-                hits.insert(at, TurnHit::new(*successor, score));
+                hits.insert(at, TurnHit::new(*successor, its_score));
                 // It may be superseded, too.
                 retired.insert(*successor);
             }

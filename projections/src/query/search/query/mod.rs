@@ -29,7 +29,6 @@ const TYPED_CHARS_MIN: usize = 2;
 pub struct Query {
     /// Words and phrases.
     pub terms: Vec<Term>,
-    /// Excluded terms.
     pub excluded: Vec<Term>,
     /// Stop words that were dropped.
     pub dropped: Vec<String>,
