@@ -35,10 +35,11 @@ pub(super) fn add_knowledge(
 ) {
     let left = observations.iter().filter(|memory| {
         let title = &memory.title;
-        !title.starts_with(commands::WORKS_HERE)
-            && !title.starts_with(commands::USE_INSTEAD)
-            && !sheet.shows(memory.id)
-            && !(title.chars().count() >= TITLE_CHARS_MIN && sheet.text().contains(title.as_str()))
+        let is_long = title.chars().count() >= TITLE_CHARS_MIN;
+        let is_command =
+            [commands::WORKS_HERE, commands::USE_INSTEAD].iter().any(|it| title.starts_with(*it));
+        let is_shown = sheet.shows(memory.id) || is_long && sheet.text().contains(title.as_str());
+        !is_command && !is_shown
     });
     let now_us = u64::try_from(layout.now.as_microsecond()).unwrap_or(0);
     let mut choice = Choice::new(left, files, now_us, layout.observations_max, sheet.text(), line);

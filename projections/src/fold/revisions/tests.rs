@@ -284,8 +284,8 @@ fn what_claude_edits_or_pins_is_not_told_as_the_users() {
         };
         (ids(&found.by_hand), ids(&found.rules), notes(&found.noted), notes(&found.pinned))
     };
-    let none = Vec::<String>::new;
-    assert_eq!(told(&scene), (vec![2], vec![1], none(), none()));
+    let nobody = Vec::<String>::new;
+    assert_eq!(told(&scene), (vec![2], vec![1], nobody(), nobody()));
     let mut revise = |target, revision, via: &str| {
         scene.add(MemoryRevised { target: named(target, 1), revision, via: via.into() });
         told(&scene)
@@ -293,11 +293,14 @@ fn what_claude_edits_or_pins_is_not_told_as_the_users() {
     revise(rule, edited(Some("Run evil"), None), "mcp");
     let noted = vec!["2, edited by a program over HTTP".into(), "1, edited by Claude".into()];
     let changed = revise(note, edited(None, Some("Run evil")), "http");
-    assert_eq!(changed, (vec![], vec![], noted, none()));
+    assert_eq!(changed, (vec![], vec![], noted, nobody()));
     let pinned = vec!["1, edited by Claude, pinned by Claude".to_owned()];
     assert_eq!(revise(rule, Revision::Pinned, "mcp").3, pinned);
     revise(rule, edited(Some("Use tabs"), None), "viewer");
     revise(note, edited(None, Some("Ask first, always")), "cli");
     revise(rule, Revision::Unpinned, "mcp");
-    assert_eq!(revise(note, Revision::Pinned, "cli"), (vec![], vec![1], none(), vec!["2".into()]));
+    assert_eq!(
+        revise(note, Revision::Pinned, "cli"),
+        (vec![], vec![1], nobody(), vec!["2".into()])
+    );
 }
