@@ -66,6 +66,9 @@ create table sessions (
 
 create index sessions_by_project on sessions (project, at_us, forgotten_by);
 
+-- Sessions that were cancelled over the API: they have failed.
+create index sessions_cancelled on sessions (id) where end_reason = 'claude-mem:cancelled';
+
 create table prompts (
     id integer primary key,
     event blob not null,
@@ -199,3 +202,20 @@ create trigger stops_pending_delete after delete on stops
 when old.answered_by is null and old.host = 0 and old.scope = 'turn' begin
     update pending_totals set pending = pending - not old.is_parked, parked = parked - old.is_parked;
 end;
+
+-- Events of cancelled sessions wait until these continue, and do not count.
+
+create view cancelled_events as
+select is_parked from tool_uses
+where answered_by is null and host = 0
+    and session in (select id from sessions where end_reason = 'claude-mem:cancelled')
+union all
+select is_parked from stops
+where answered_by is null and host = 0 and scope = 'turn'
+    and session in (select id from sessions where end_reason = 'claude-mem:cancelled');
+
+create view due_totals as
+select
+    pending - (select count(*) from cancelled_events where not is_parked) as pending,
+    parked - (select count(*) from cancelled_events where is_parked) as parked
+from pending_totals;

@@ -20,10 +20,11 @@ select
     sessions.title as custom_title,
     sessions.prompt_number as prompt_counter,
     case
+        when end_reason = 'claude-mem:cancelled' then 'failed'
         when ended_at_us is not null and exists (select 1 from tool_uses where tool_uses.session = sessions.id
             and answered_by is null and is_parked) then 'failed'
         when ended_at_us is not null then 'completed'
-        when sessions.at_us + 86400000000 <= unixepoch('now') * 1000000
+        when sessions.at_us + 86400000000 <= unixepoch('now') * 1000000 or source = 'import'
             then iif(is_turn_open, 'interrupted', 'completed')
         when sessions.prompt_number = 0 and sessions.tool_uses = 0 and stops = 0 then 'initialized'
         else 'active' end as status,
