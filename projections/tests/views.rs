@@ -46,7 +46,7 @@ fn queries_written_for_the_typescript_schema_find_sessions_prompts_and_memories(
         where s.claude_session_id = 'session-3' and p.prompt_number = 1");
     assert_eq!(older, "1|1|\n");
     let summary =
-        ask("select count(*) from session_summaries where summary like '%' || learned || '%'
+        ask("select count(*) from session_summaries where summary like '%' || request || '%'
         and sdk_session_id is not null");
     assert_ne!(summary, "0\n");
     // Text and number are the same time.

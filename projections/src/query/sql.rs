@@ -4,7 +4,7 @@ use crate::{Store, error::Result};
 use rusqlite::types::ValueRef;
 use serde_json::Value;
 
-/// Views of this connection alone. They have the columns of `migrations/0010_views.sql`, and those
+/// Views of this connection alone. They have the columns of `migrations/0006_views.sql`, and those
 /// of the design documents that came before. `observations` replaces our table of that name.
 const DOCUMENTED_VIEWS: &str = "
     create temp view if not exists sdk_sessions as
