@@ -141,9 +141,9 @@ impl ImportResult {
             "refused": report.refused,
             "damage": report.damage,
             "bytes": report.bytes,
-            "to_ask": self.estimate.as_ref().map(|estimate| json!({
+            "to_distill": self.estimate.as_ref().map(|estimate| json!({
                 "events": estimate.events,
-                "questions": estimate.requests,
+                "requests": estimate.requests,
                 "calls": estimate.calls,
                 "tokens_in": estimate.spent.tokens_in,
                 "tokens_out": estimate.spent.tokens_out,

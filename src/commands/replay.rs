@@ -20,8 +20,8 @@ use claude_mem_core::{
     time_arg::TimeRange,
 };
 use claude_mem_distill::{
-    self, Estimate, Overrides, PreparedReplay, ReplayRequest, RunReport, adopt, concurrency,
-    dollars, prompts::Instructions, providers::label, tokens,
+    self, Estimate, Overrides, PreparedReplay, ReplayOptions, ReplayRequest, RunReport, adopt,
+    concurrency, dollars, prompts::Instructions, providers::label, tokens,
 };
 use claude_mem_memory::{resolve, store};
 
@@ -94,18 +94,18 @@ impl Replay {
     /// Exits with code 1 if the log is damaged or requests are left.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let mut store = store::open(app)?;
-        let _asking = claude_mem_distill::take_lock(app)?;
+        let _lock = claude_mem_distill::take_lock(app)?;
         let log = store::open_log(app)?;
         if let Some(generation) = self.adopt {
             store::fold(&mut store, &log)?;
             return make_current(app, &mut store, &log, generation);
         }
         if self.offline {
-            return self.rebuild_database(app, &mut store, &log, &RunReport::default(), None);
+            return self.rebuild_database(app, &mut store, &log);
         }
         let request = self.request(app, &store)?;
         if request.is_rebuild() && !self.dry_run {
-            return self.rebuild_database(app, &mut store, &log, &RunReport::default(), None);
+            return self.rebuild_database(app, &mut store, &log);
         }
         store::fold(&mut store, &log)?;
         let prepared = PreparedReplay::new(app, &store, &log, &request)?;
@@ -119,7 +119,8 @@ impl Replay {
             return Ok(());
         }
         if !prepared.is_needed {
-            return self.rebuild_database(app, &mut store, &log, &RunReport::default(), None);
+            let events = store.checkpoint()?.events;
+            return self.report(app, &store, events, None);
         }
         self.reprocess(app, &mut store, prepared)
     }
@@ -176,7 +177,7 @@ impl Replay {
             confirm(app, &prepared.estimate)?;
         }
         let is_limited = !self.yes && !is_beyond;
-        let threads = self.concurrency.map_or_else(|| concurrency(app), usize::from);
+        let concurrency = self.concurrency.map_or_else(|| concurrency(app), usize::from);
         let total = prepared.estimate.requests;
         let progress = Progress::items("distilling", total).with_lines();
         let show = |run_report: &RunReport| {
@@ -185,34 +186,39 @@ impl Replay {
                 .show(run_report.answered as u64, &format!("requests, {} tokens", tokens(spent)));
             true
         };
-        prepared.has_progress = true;
-        let run_report = prepared.run(app, store, (is_limited, threads), &show)?;
+        let options = ReplayOptions {
+            is_limited,
+            concurrency,
+            allows_gaps: self.allow_gaps,
+            prints_waiting: true,
+        };
+        let run_report = prepared.run(app, store, &options, &show)?;
         drop(progress);
-        // A response that could not be appended in time was spilled. It must be in the log before
-        // ReprocessFinished.
-        let log = &store::open_log(app)?;
-        if let Some(failure) = prepared.incomplete(&run_report, self.allow_gaps) {
-            store::fold(store, log)?;
-            return Err(failure);
-        }
-        prepared.finish(app)?;
-        self.rebuild_database(app, store, log, &run_report, Some(&prepared))
+        let events = store.checkpoint()?.events;
+        self.report(app, store, events, Some((&run_report, &prepared)))
     }
 
     /// Builds a new database file, which then replaces the old one.
-    fn rebuild_database(
+    fn rebuild_database(&self, app: &mut App, store: &mut Store, log: &Log) -> Result<(), Failure> {
+        let folded = store::rebuild(store, log)?;
+        self.report(app, store, folded.events, None)
+    }
+
+    /// Prints the result. Fails if the log is damaged.
+    fn report(
         &self,
         app: &mut App,
-        store: &mut Store,
-        log: &Log,
-        run_report: &RunReport,
-        prepared: Option<&PreparedReplay>,
+        store: &Store,
+        events: u64,
+        replayed: Option<(&RunReport, &PreparedReplay)>,
     ) -> Result<(), Failure> {
-        let folded = store::rebuild(store, log)?;
+        let nothing = RunReport::default();
+        let run_report = replayed.map_or(&nothing, |(run_report, _)| run_report);
+        let prepared = replayed.map(|(_, prepared)| prepared);
         let counts = store.counts()?;
         if self.json {
             app.output.json(&json!({
-                "events": folded.events,
+                "events": events,
                 "observations": counts.observations,
                 "summaries": counts.summaries,
                 "gaps": counts.gaps,
@@ -227,7 +233,7 @@ impl Replay {
         } else {
             app.output.line(format_args!(
                 "{} indexed: {} and {}",
-                count(folded.events, "event"),
+                count(events, "event"),
                 count(counts.observations, "observation"),
                 count(counts.summaries, "summary")
             ))?;
@@ -280,8 +286,8 @@ fn to_json(prepared: &PreparedReplay) -> serde_json::Value {
         prepared;
     json!({
         "events": events,
-        "events_to_ask": estimate.events,
-        "questions": estimate.requests,
+        "events_to_distill": estimate.events,
+        "requests": estimate.requests,
         "calls": estimate.calls,
         "tokens_in": estimate.spent.tokens_in,
         "tokens_out": estimate.spent.tokens_out,

@@ -239,7 +239,7 @@ fn page(health: &Value) -> String {
         ("not indexed", behind("unfolded")),
         ("pending", behind("unanswered")),
         ("queue", queue(&health["queue_history"])),
-        ("distilling", count(health["asking"].as_u64().unwrap_or(0), "session")),
+        ("distilling", count(health["distilling"].as_u64().unwrap_or(0), "session")),
         ("parked", count(health["parked"].as_u64().unwrap_or(0), "event")),
         ("damage", count(health["damage"].as_u64().unwrap_or(0), "place")),
         (

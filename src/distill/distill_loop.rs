@@ -20,15 +20,16 @@ use claude_mem_projections::{EventFilter, PendingEvent, PendingKind, PendingTurn
 use crate::{
     RunOptions,
     admission::{Admission, Stopped},
-    asker::{Overrides, PromptSet, Responder, setup},
     cancelled::CancelledSessions,
     concurrency,
     lock::DistillLock,
     plan::{Plan, SessionPlan},
     progress::with_progress,
+    prompt_set::{Overrides, PromptSet, setup},
     providers::auto,
     record_refusal,
-    request::{DistillRun, RunReport},
+    responder::Responder,
+    run::{DistillRun, RunReport},
     spend::{caps, spent_today},
 };
 use claude_mem_core::{app::App, failure::Failure, progress::Progress};
@@ -406,7 +407,7 @@ fn distill(parts: &Parts, session: SessionPlan, cancelled: &CancelledSessions) -
     let cancel = cancelled.begin(&name);
     let run_parts = (&parts.prompt_set, responder, &parts.admission);
     let report = match DistillRun::new(&parts.app, run_parts, 0, &continues) {
-        Ok(run) => run.cancelled_by(cancel).run(Plan { sessions: vec![session] }, 1),
+        Ok(run) => run.cancelled_by(cancel).only(session),
         Err(failure) => stopped(Stopped::Broken(failure.in_one_line())),
     };
     cancelled.end(&name);

@@ -5,22 +5,21 @@
 //! the log in order and writes rows. It is pure and fast, and lives in `projections`.
 
 mod admission;
-mod asker;
 mod batches;
 mod cancelled;
-mod conversations;
 mod distill_loop;
 mod escape;
-mod estimate;
 mod generation_diff;
 mod lock;
 mod plan;
 mod progress;
+mod prompt_set;
 pub mod prompts;
 pub mod providers;
 mod recap;
 mod replay;
-mod request;
+mod responder;
+mod run;
 mod said_rules;
 mod spend;
 pub mod status;
@@ -30,16 +29,15 @@ mod turn_input;
 pub mod turn_prompt;
 
 pub use admission::Stopped;
-pub use asker::{Overrides, PromptSet, setup};
 pub use batches::Limits;
 pub use cancelled::CancelledSessions;
 pub use distill_loop::{DistillLoop, LoopState, Round};
-pub use estimate::Estimate;
 pub use generation_diff::{Change, changes};
 pub use lock::DistillLock;
-pub use plan::Plan;
-pub use replay::{PreparedReplay, ReplayRequest, adopt};
-pub use request::RunReport;
+pub use plan::{Estimate, Plan};
+pub use prompt_set::{Overrides, PromptSet, setup};
+pub use replay::{PreparedReplay, ReplayOptions, ReplayRequest, adopt};
+pub use run::RunReport;
 pub use spend::{caps, dollars, spent_today, tokens};
 pub use status::{FailingProvider, failing};
 pub use trial::{configured_providers, test_provider};
@@ -201,9 +199,9 @@ fn record_refusal(
 ) -> Result<Stopped, Failure> {
     let mut events = EventLog::open(&app.paths.log(), Options::default())?;
     let (mut envelope, mut failed) =
-        (Envelope::default(), request::failed(prompt_set, 0, refusal).into());
+        (Envelope::default(), run::failed(prompt_set, 0, refusal).into());
     redact(&mut envelope, &mut failed, redaction::policy(&app.settings));
-    events.record(request::new_id(app.clock), &envelope, &failed)?;
+    events.record(run::new_id(app.clock), &envelope, &failed)?;
     let (class, message) = (refusal.class, refusal.message.clone());
     Ok(Stopped::Provider { class, message })
 }

@@ -1,12 +1,18 @@
-//! Plan of a distill run: the requests of every session, in order.
+//! Plan of a distill run: the requests of every session, in order, and what they cost.
 
 use claude_mem_core::progress::Progress;
 use claude_mem_events::Seq;
+use claude_mem_log::Log;
 use claude_mem_projections::{
     PendingEvent, PendingKind, PendingTurn, RecapEntry, Reprocessing, Result, Store,
 };
 
-use crate::batches::{self, Batch, Limits, SessionState, Source, SourceKind};
+use crate::{
+    batches::{self, Batch, Limits, SessionState, Source, SourceKind},
+    prompt_set::PromptSet,
+    providers::{Spent, price},
+    turn_input::TurnInput,
+};
 
 /// Maximum number of earlier memories of a session that a request can refer to. The recap for a
 /// model has fewer.
@@ -89,6 +95,49 @@ impl Plan {
 
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
+    }
+}
+
+/// Tokens of a full recap.
+const DIGEST_TOKENS: u64 = 600;
+
+/// Estimated size and cost of a plan.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Estimate {
+    pub events: usize,
+    pub requests: usize,
+    /// Requests sent to a model.
+    pub calls: usize,
+    /// Tokens and cost; no cost if the price of the model is unknown.
+    pub spent: Spent,
+}
+
+impl Estimate {
+    /// Renders every request and counts its tokens.
+    pub fn of(
+        plan: &Plan,
+        prompt_set: &PromptSet,
+        log: &Log,
+    ) -> Result<Self, claude_mem_log::Error> {
+        let (events, requests) = (plan.events(), plan.requests());
+        let mut estimate = Self { events, requests, ..Self::default() };
+        if prompt_set.is_free() {
+            estimate.spent.cost_micros = Some(0);
+            return Ok(estimate);
+        }
+        let progress = Progress::items("estimating", requests);
+        for session in &plan.sessions {
+            for (index, planned) in session.requests.iter().enumerate() {
+                progress.advance(1);
+                let Some(input) = TurnInput::read(log, planned)? else { continue };
+                let has_past = index > 0 || !session.recap.is_empty();
+                estimate.calls += 1;
+                estimate.spent.add(&prompt_set.request(&input, None).expected());
+                estimate.spent.tokens_in += if has_past { DIGEST_TOKENS } else { 0 };
+            }
+        }
+        estimate.spent.cost_micros = price(&prompt_set.model, &estimate.spent);
+        Ok(estimate)
     }
 }
 

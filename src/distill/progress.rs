@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{admission::Admission, asker::PromptSet};
+use crate::{admission::Admission, prompt_set::PromptSet};
 use claude_mem_core::{os::stderr_columns, progress::make_room, safe_text::clean, wrap::wrap};
 
 /// Polling interval. A run that ends before the first one prints nothing.

@@ -15,15 +15,16 @@ use serde_json::Value;
 
 use crate::{
     admission::Admission,
-    asker::{Overrides, PromptSet, Responder, adopt_instructions},
-    estimate::Estimate,
-    plan::Plan,
+    plan::{Estimate, Plan},
     progress::with_progress,
+    prompt_set::{Overrides, PromptSet, adopt_instructions},
     record_refusal,
-    request::{DistillRun, RunReport, new_id},
+    responder::Responder,
+    run::{DistillRun, RunReport, new_id},
     spend::{caps, spent_today},
 };
 use claude_mem_core::{app::App, failure::Failure, format::count};
+use claude_mem_memory::store;
 
 /// Tolerance for the start time of two runs of the same command, such as `--since 3d`.
 const SAME_MOMENT_US: u64 = 3600 * 1_000_000;
@@ -52,6 +53,19 @@ impl ReplayRequest<'_> {
     }
 }
 
+/// How to run a reprocessing.
+#[derive(Debug, Clone, Copy)]
+pub struct ReplayOptions {
+    /// Apply the daily caps.
+    pub is_limited: bool,
+    /// Sessions to distill in parallel.
+    pub concurrency: usize,
+    /// Accept requests that failed for good.
+    pub allows_gaps: bool,
+    /// Print on stderr what it waits for.
+    pub prints_waiting: bool,
+}
+
 /// A reprocessing that is ready to start or to continue.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "options and state of a run")]
@@ -67,8 +81,6 @@ pub struct PreparedReplay {
     pub estimate: Estimate,
     /// Events in the range.
     pub events: u64,
-    /// Show progress on stderr.
-    pub has_progress: bool,
     range: EventFilter,
     is_fresh: bool,
     is_shadow: bool,
@@ -117,7 +129,6 @@ impl PreparedReplay {
             is_begun,
             is_needed,
             plan,
-            has_progress: false,
             range,
             is_fresh: request.is_fresh,
             is_shadow: request.is_shadow,
@@ -134,13 +145,33 @@ impl PreparedReplay {
         Ok(caps(&app.settings).reached(&spent).is_some())
     }
 
-    /// Starts or continues, and sends all requests while `progress` returns true after each. With
-    /// `is_limited`, the daily caps apply.
+    /// Starts or continues it: sends all requests while `progress` returns true after each, and makes
+    /// the generation visible at once, unless it is a shadow. The caller holds the distill lock.
     pub fn run(
         &mut self,
         app: &App,
+        store: &mut Store,
+        options: &ReplayOptions,
+        progress: &(dyn Fn(&RunReport) -> bool + Sync),
+    ) -> Result<RunReport, Failure> {
+        let report = self.send(app, store, options, progress)?;
+        progress(&report);
+        // A response that could not be appended in time was spilled. It must be in the log before
+        // ReprocessFinished.
+        let log = store::open_log(app)?;
+        let incomplete = self.incomplete(&report, options.allows_gaps);
+        if incomplete.is_none() {
+            self.finish(app)?;
+        }
+        store::fold(store, &log)?;
+        incomplete.map_or(Ok(report), Err)
+    }
+
+    fn send(
+        &mut self,
+        app: &App,
         store: &Store,
-        (is_limited, concurrency): (bool, usize),
+        options: &ReplayOptions,
         progress: &(dyn Fn(&RunReport) -> bool + Sync),
     ) -> Result<RunReport, Failure> {
         if !self.is_begun {
@@ -158,18 +189,21 @@ impl PreparedReplay {
                 return Ok(RunReport { stopped, ..RunReport::default() });
             }
         };
-        let is_limited = is_limited && !self.prompt_set.is_free();
+        let is_limited = options.is_limited && !self.prompt_set.is_free();
         let caps = is_limited.then(|| caps(&app.settings));
         let admission = Admission::new(caps, spent_today(store, app.clock)?, WAIT_MAX);
         let parts = (&self.prompt_set, &responder, &admission);
         let distill_run = DistillRun::new(app, parts, self.generation, progress)?;
-        let run = || distill_run.run(plan, concurrency);
-        Ok(if self.has_progress { with_progress(&admission, &self.prompt_set, run) } else { run() })
+        let run = || distill_run.all(plan, options.concurrency);
+        Ok(match options.prints_waiting {
+            true => with_progress(&admission, &self.prompt_set, run),
+            false => run(),
+        })
     }
 
     /// Why the generation is not complete after a run, if it is not. Requests that failed for good
     /// are accepted with `allows_gaps`.
-    pub fn incomplete(&self, report: &RunReport, allows_gaps: bool) -> Option<Failure> {
+    fn incomplete(&self, report: &RunReport, allows_gaps: bool) -> Option<Failure> {
         let (total, generation) = (self.estimate.requests, self.generation);
         let failure = match &report.stopped {
             Some(stopped) => {
@@ -194,7 +228,7 @@ impl PreparedReplay {
 
     /// Records that the generation is complete and whether it becomes current. Its prompt is
     /// adopted first: memory must not change under a prompt that could not be stored.
-    pub fn finish(&self, app: &App) -> Result<(), Failure> {
+    fn finish(&self, app: &App) -> Result<(), Failure> {
         if !self.is_shadow {
             self.prompt_set.adopt(app)?;
         }

@@ -178,7 +178,7 @@ fn deleting_a_session_cancels_the_request_to_the_model() {
     site.post("/api/sessions/observations", &used);
     site.post("/api/sessions/summarize", &json!({"contentSessionId": "s1", "cwd": "/work/shop"}));
     let mut stream = asked.join().unwrap();
-    until(|| site.get("/health")["asking"] == 1);
+    until(|| site.get("/health")["distilling"] == 1);
     let deleted = site.ask("DELETE", "/sessions/1", None).ok();
     assert_eq!(deleted, json!({"status": "deleted", "isStopped": true}));
     // The connection to the model is closed: the rest of the request is followed by its end.

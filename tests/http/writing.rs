@@ -161,7 +161,7 @@ fn a_replay_without_options_rebuilds_without_requests() {
     site.remember_turn("s1", "fix the cart", "cart.rs");
     let before = site.get("/api/observations")["items"].clone();
     let estimate = site.post("/api/replays", &json!({"dry_run": true}));
-    assert_eq!((&estimate["questions"], &estimate["generation"]), (&json!(0), &json!(null)));
+    assert_eq!((&estimate["requests"], &estimate["generation"]), (&json!(0), &json!(null)));
     let started = site.ask("POST", "/api/replays", Some(&json!({})));
     assert_eq!(started.status, 202, "{started:?}");
     let id = started.json()["id"].as_str().unwrap().to_owned();
@@ -175,14 +175,19 @@ fn the_past_is_distilled_again_and_the_difference_is_shown() {
     let site = Site::new();
     site.remember_turn("s1", "fix the cart", "cart.rs");
     let estimate = site.post("/api/replays", &json!({"dry_run": true, "fresh": true}));
-    assert_eq!((&estimate["questions"], &estimate["generation"]), (&json!(1), &json!(1)));
+    assert_eq!((&estimate["requests"], &estimate["generation"]), (&json!(1), &json!(1)));
     assert_eq!(site.get("/api/replays")["items"], json!([]), "nothing was done");
     let started = site.ask("POST", "/api/replays", Some(&json!({"fresh": true})));
     assert_eq!(started.status, 202, "{started:?}");
     let id = started.json()["id"].as_str().unwrap().to_owned();
     let look = || site.get(&format!("/api/replays/{id}"));
-    until(|| !["asking", "folding"].contains(&look()["state"].as_str().unwrap()));
-    assert_eq!((&look()["state"], &look()["asked"]), (&json!("finished"), &json!(1)), "{}", look());
+    until(|| !["distilling", "folding"].contains(&look()["state"].as_str().unwrap()));
+    assert_eq!(
+        (&look()["state"], &look()["answered"]),
+        (&json!("finished"), &json!(1)),
+        "{}",
+        look()
+    );
     let made = site.get("/api/replays");
     assert_eq!(
         (&made["items"][0]["is_current"], &made["running"]["id"]),
@@ -223,11 +228,11 @@ fn a_reprocessing_ends_when_it_is_not_wanted_any_more() {
     assert_eq!((started.status, &started.json()["total"]), (202, &json!(2)), "{started:?}");
     assert_eq!(site.ask("POST", "/api/replays", Some(&start)).status, 409, "one at a time");
     until(|| !server.requests().is_empty());
-    assert_eq!(site.ask("DELETE", "/api/replays/1", None).ok()["state"], "asking");
+    assert_eq!(site.ask("DELETE", "/api/replays/1", None).ok()["state"], "distilling");
     first.open();
-    until(|| site.get("/api/replays/1")["state"] != "asking");
+    until(|| site.get("/api/replays/1")["state"] != "distilling");
     let ended = site.get("/api/replays/1");
-    assert_eq!((&ended["state"], &ended["asked"]), (&json!("cancelled"), &json!(1)), "{ended}");
+    assert_eq!((&ended["state"], &ended["answered"]), (&json!("cancelled"), &json!(1)), "{ended}");
     assert_eq!(site.get("/api/replays")["items"][0]["is_finished"], false);
     assert_eq!(site.get("/api/observations")["items"][0]["generation"], 0, "memory is unchanged");
     second.open();

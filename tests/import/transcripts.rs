@@ -92,7 +92,7 @@ fn prompts_are_as_typed_and_every_turn_stops_once() {
         [["Answer one."], ["Answer two."], ["Hello Bob."], ["Slow answer."]]
             .map(|text| json!(text))
     );
-    assert!(report["to_ask"]["questions"].as_u64().unwrap() > 0, "{report}");
+    assert!(report["to_distill"]["requests"].as_u64().unwrap() > 0, "{report}");
     assert_eq!(rows(&sandbox, "select started_at_us / 1000 from sessions").len(), 14);
 }
 
@@ -112,7 +112,7 @@ fn a_second_import_adds_nothing_and_a_longer_transcript_only_what_is_new() {
     let would = import(&sandbox, &["--from", "transcripts", "--dry-run"]);
     let rest = import(&sandbox, &["--from", "transcripts"]);
     assert!(added(&rest) > 0 && added(&would) == added(&rest), "{rest}");
-    assert!(would["to_ask"]["questions"].as_u64().unwrap() > 0, "{would}");
+    assert!(would["to_distill"]["requests"].as_u64().unwrap() > 0, "{would}");
     assert_eq!(added(&import(&sandbox, &["--from", "transcripts"])), 0);
     let whole = Sandbox::new();
     whole.write(path, &text);

@@ -179,7 +179,7 @@ pub(super) async fn pending_work(state: &Arc<AppState>) -> Result<Processing, Ap
         .block(move || {
             let health = Health::look(&shared);
             Ok(Processing {
-                is_processing: health.asking > 0,
+                is_processing: health.distilling > 0,
                 queue_depth: health.unanswered.events,
                 parked: health.parked,
                 problem: problem(&shared, &health),

@@ -29,8 +29,8 @@ use super::{
 use crate::shared::{self, Shared};
 use claude_mem_core::{app::App, failure::Failure, settings::ProviderName};
 use claude_mem_distill::{
-    Overrides, PreparedReplay, ReplayRequest, RunReport, concurrency, prompts::Instructions,
-    take_lock,
+    Overrides, PreparedReplay, ReplayOptions, ReplayRequest, RunReport, concurrency,
+    prompts::Instructions, take_lock,
 };
 use claude_mem_memory::{
     resolve::{only_recorded_project, session, unknown_project},
@@ -50,7 +50,7 @@ impl CurrentReplay {
     }
 
     fn is_running(&self) -> bool {
-        self.look().is_some_and(|replay| matches!(replay.state, "asking" | "folding"))
+        self.look().is_some_and(|replay| matches!(replay.state, "distilling" | "folding"))
     }
 }
 
@@ -65,12 +65,12 @@ struct Run {
 pub(super) struct Replay {
     /// Counter of reprocessings in this worker.
     id: String,
-    /// `asking`, `folding`, `finished`, `failed` or `cancelled`.
+    /// `distilling`, `folding`, `finished`, `failed` or `cancelled`.
     state: &'static str,
     /// Generation; null if no request is needed.
     generation: Option<u32>,
     /// Completed requests.
-    asked: usize,
+    answered: usize,
     /// All requests.
     total: usize,
     /// Parked requests.
@@ -124,8 +124,8 @@ struct Estimate {
     /// Selected events.
     events: u64,
     /// Events that need a request.
-    events_to_ask: usize,
-    questions: usize,
+    events_to_distill: usize,
+    requests: usize,
     /// Model calls.
     calls: usize,
     tokens_in: u64,
@@ -211,9 +211,9 @@ fn begin(
 ) -> Result<Replay, ApiError> {
     let replay = Replay {
         id: (state.running.count.fetch_add(1, Ordering::SeqCst) + 1).to_string(),
-        state: "asking",
+        state: "distilling",
         generation: prepared.is_needed.then_some(prepared.generation),
-        asked: 0,
+        answered: 0,
         total: prepared.estimate.requests,
         parked: 0,
         tokens_in: 0,
@@ -226,7 +226,8 @@ fn begin(
         Arc::new(Run { is_cancelled: AtomicBool::new(false), replay: Mutex::new(replay.clone()) });
     {
         let mut last = lock(&state.running.last);
-        let is_running = |run: &Arc<Run>| matches!(lock(&run.replay).state, "asking" | "folding");
+        let is_running =
+            |run: &Arc<Run>| matches!(lock(&run.replay).state, "distilling" | "folding");
         if last.as_ref().is_some_and(is_running) {
             return Err(ApiError::conflict("a reprocessing is running"));
         }
@@ -250,7 +251,7 @@ fn begin(
     Ok(replay)
 }
 
-/// Distills, then rebuilds the database: the same steps as `claude-mem replay`.
+/// Distills and folds, or rebuilds the database: the same steps as `claude-mem replay`.
 fn work(
     shared: &Arc<Shared>,
     run: &Run,
@@ -259,48 +260,41 @@ fn work(
     mut prepared: PreparedReplay,
     is_limited: bool,
 ) -> Result<(), Failure> {
-    if prepared.is_needed {
-        let _asking = take_lock(&mut app)?;
-        let should_continue = |asked: &RunReport| {
-            note(run, asked);
-            notify(shared, run);
-            !run.is_cancelled.load(Ordering::SeqCst)
-        };
-        let threads = concurrency(&app);
-        let asked = prepared.run(&app, &store, (is_limited, threads), &should_continue)?;
-        note(run, &asked);
-        // A response that could not be appended in time was spilled. It must be in the log before
-        // ReprocessFinished.
-        let log = store::open_log(&app)?;
-        if let Some(failure) = prepared.incomplete(&asked, false) {
-            store::fold(&mut store, &log)?;
-            return Err(failure);
-        }
-        prepared.finish(&app)?;
+    if !prepared.is_needed {
+        lock(&run.replay).state = "folding";
+        notify(shared, run);
+        store.rebuild(&store::open_log(&app)?, |_| ())?;
+        return Ok(());
     }
-    lock(&run.replay).state = "folding";
-    notify(shared, run);
-    let log = store::open_log(&app)?;
-    store.rebuild(&log, |_| ())?;
+    let _lock = take_lock(&mut app)?;
+    let should_continue = |report: &RunReport| {
+        note(run, report);
+        notify(shared, run);
+        !run.is_cancelled.load(Ordering::SeqCst)
+    };
+    let concurrency = concurrency(&app);
+    let options =
+        ReplayOptions { is_limited, concurrency, allows_gaps: false, prints_waiting: false };
+    prepared.run(&app, &mut store, &options, &should_continue)?;
     Ok(())
 }
 
-fn note(run: &Run, asked: &RunReport) {
+fn note(run: &Run, report: &RunReport) {
     let mut replay = lock(&run.replay);
-    (replay.asked, replay.parked) = (asked.answered, asked.parked);
-    (replay.tokens_in, replay.tokens_out) = (asked.spent.tokens_in, asked.spent.tokens_out);
-    replay.cost_usd = asked.spent.cost_micros.map(dollars);
+    (replay.answered, replay.parked) = (report.answered, report.parked);
+    (replay.tokens_in, replay.tokens_out) = (report.spent.tokens_in, report.spent.tokens_out);
+    replay.cost_usd = report.spent.cost_micros.map(dollars);
 }
 
 fn notify(shared: &Arc<Shared>, run: &Run) {
     let replay = lock(&run.replay).clone();
     shared.notify(shared::Change::Replay {
         generation: replay.generation.unwrap_or(0),
-        done: replay.asked,
+        done: replay.answered,
         total: replay.total,
-        is_finished: !matches!(replay.state, "asking" | "folding"),
+        is_finished: !matches!(replay.state, "distilling" | "folding"),
     });
-    if replay.state != "asking" {
+    if replay.state != "distilling" {
         shared.wake();
     }
 }
@@ -358,7 +352,7 @@ async fn cancel(
     let run = lock(&state.running.last).clone();
     let run = run.filter(|run| lock(&run.replay).id == id);
     let run = run.ok_or_else(|| ApiError::not_found(format!("there is no reprocessing {id}")))?;
-    if lock(&run.replay).state == "asking" {
+    if lock(&run.replay).state == "distilling" {
         run.is_cancelled.store(true, Ordering::SeqCst);
     }
     let replay = lock(&run.replay).clone();
@@ -374,8 +368,8 @@ impl Estimate {
         let PreparedReplay { estimate, prompt_set, .. } = prepared;
         Self {
             events: prepared.events,
-            events_to_ask: estimate.events,
-            questions: estimate.requests,
+            events_to_distill: estimate.events,
+            requests: estimate.requests,
             calls: estimate.calls,
             tokens_in: estimate.spent.tokens_in,
             tokens_out: estimate.spent.tokens_out,

@@ -56,7 +56,7 @@ pub struct Health {
     /// Pending events over time, one sample per minute, oldest first.
     pub queue_history: Vec<Sample>,
     /// Sessions being distilled.
-    pub asking: usize,
+    pub distilling: usize,
     /// Parked events.
     pub parked: u64,
     /// Damaged places in the log.
@@ -94,7 +94,7 @@ pub struct Provider {
     pub name: String,
     /// Model.
     pub model: String,
-    /// `idle`, `asking` or `waiting`.
+    /// `idle`, `distilling` or `waiting`.
     pub state: &'static str,
     /// Reason for waiting.
     pub message: Option<String>,
@@ -121,7 +121,7 @@ impl Health {
         if unfolded.age_seconds > UNFOLDED_AGE_MAX.as_secs() {
             problems.push(format!("{} events are not indexed", unfolded.events));
         }
-        if progress.asking > 0 && progress.moved.elapsed() > STANDSTILL_MAX {
+        if progress.distilling > 0 && progress.moved.elapsed() > STANDSTILL_MAX {
             problems.push("requests get neither responses nor errors".into());
         }
         let unanswered = Behind {
@@ -144,10 +144,10 @@ impl Health {
         problems.extend(alert);
         problems.extend(progress.vectors_problem.clone());
         let provider = Provider {
-            state: match (&progress.closed, progress.asking) {
+            state: match (&progress.closed, progress.distilling) {
                 (Some(_), _) => "waiting",
                 (None, 0) => "idle",
-                (None, _) => "asking",
+                (None, _) => "distilling",
             },
             message: progress.closed.as_ref().map(|(why, _)| why.clone()),
             retry_after: progress
@@ -173,7 +173,7 @@ impl Health {
             unfolded,
             unanswered,
             queue_history: shared.queue.samples(),
-            asking: progress.asking,
+            distilling: progress.distilling,
             parked: lag.parked,
             damage: lag.gaps,
             vectors: progress.vectors,

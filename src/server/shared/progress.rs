@@ -17,7 +17,7 @@ pub(crate) struct Progress {
     /// Model.
     pub model: String,
     /// Requests in progress.
-    pub asking: usize,
+    pub distilling: usize,
     /// Their sessions.
     pub sessions: Vec<String>,
     /// Pending events.
@@ -48,7 +48,7 @@ impl SharedProgress {
             beat: Instant::now(),
             provider: String::new(),
             model: String::new(),
-            asking: 0,
+            distilling: 0,
             sessions: Vec::new(),
             waiting: 0,
             unconfirmed: 0,

@@ -180,7 +180,7 @@ impl MainLoop {
         if has_new_settings {
             // An earlier failure of the provider may be outdated.
             let progress = self.shared.progress.read();
-            let (is_processing, waiting) = (progress.asking > 0, progress.waiting);
+            let (is_processing, waiting) = (progress.distilling > 0, progress.waiting);
             self.shared.notify(Change::Processing { is_processing, waiting });
         }
         Ok(())
@@ -243,14 +243,14 @@ impl MainLoop {
     }
 
     fn publish(&self, round: &Round, has_moved: bool) {
-        let (asking, waiting) = (self.distilling.running().len(), round.pending);
+        let (distilling, waiting) = (self.distilling.running().len(), round.pending);
         let is_closed = matches!(round.state, LoopState::Closed(..));
         let (provider, model) = self.distilling.provider().unwrap_or_default();
         let before = self.shared.progress.read();
         self.shared.progress.update(|progress| {
             progress.provider = provider.into();
             progress.model = model.into();
-            progress.asking = asking;
+            progress.distilling = distilling;
             progress.sessions = self.distilling.running().to_vec();
             progress.waiting = waiting;
             progress.unconfirmed = self.distilling.unconfirmed();
@@ -264,9 +264,9 @@ impl MainLoop {
                 progress.moved = Instant::now();
             }
         });
-        let state_before = (before.asking, before.waiting, before.closed.is_some());
-        if state_before != (asking, waiting, is_closed) {
-            self.shared.notify(Change::Processing { is_processing: asking > 0, waiting });
+        let state_before = (before.distilling, before.waiting, before.closed.is_some());
+        if state_before != (distilling, waiting, is_closed) {
+            self.shared.notify(Change::Processing { is_processing: distilling > 0, waiting });
         }
     }
 

@@ -7,7 +7,7 @@ import { complain, toast } from "./toast.js";
 
 const PROVIDERS = ["", "auto", "claude", "anthropic", "openai", "extract"];
 const STATES = {
-  asking: "Asking",
+  distilling: "Distilling",
   folding: "Indexing",
   finished: "Finished",
   failed: "Failed",
@@ -75,7 +75,7 @@ const PRESETS = [
   ["Rebuild everything", {}],
 ];
 
-const isGoing = (now) => now?.state === "asking" || now?.state === "folding";
+const isGoing = (now) => now?.state === "distilling" || now?.state === "folding";
 
 /** The form, and the estimated cost. */
 function replayForm(estimate) {
@@ -255,7 +255,7 @@ function figures(found) {
       "dl",
       { class: "figures" },
       figure("Events", brief(found.events)),
-      figure("Requests", brief(found.questions)),
+      figure("Requests", brief(found.requests)),
       figure("Model calls", brief(found.calls)),
       figure("Tokens", found.calls ? `${brief(found.tokens_in)} → ${brief(found.tokens_out)}` : "None"),
       figure(
@@ -266,7 +266,7 @@ function figures(found) {
     h(
       "p",
       { class: "hint" },
-      found.questions
+      found.requests
         ? [
             found.calls ? found.model || found.provider : "The built-in rules, which call no model",
             ", prompt ",
@@ -311,13 +311,13 @@ function progress(now) {
     ),
     h("progress", {
       max: Math.max(now.total, 1),
-      value: now.state === "finished" ? Math.max(now.total, 1) : now.asked,
+      value: now.state === "finished" ? Math.max(now.total, 1) : now.answered,
       "aria-label": "Completed requests",
     }),
     h(
       "p",
       { class: "meta" },
-      h("span", null, `${count(now.asked)} of ${many(now.total, "request")}`),
+      h("span", null, `${count(now.answered)} of ${many(now.total, "request")}`),
       now.tokens_in + now.tokens_out > 0 &&
         h("span", null, `${brief(now.tokens_in + now.tokens_out)} tokens`),
       now.cost_usd > 0 && h("span", null, money(now.cost_usd)),

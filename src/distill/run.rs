@@ -19,12 +19,13 @@ use claude_mem_projections::{
     xml::{Reply, Verdict, read_reply},
 };
 
-use crate::providers::{Cancel, Concern, Refusal, Response, Spent, rules};
+use crate::providers::{Cancel, Concern, Refusal, Request, Response, Spent, rules};
 use crate::{
     admission::{Admission, Stopped},
-    asker::{EarlierMemories, PromptSet, Responder},
     plan::{Plan, PlannedRequest, SessionPlan},
+    prompt_set::PromptSet,
     recap,
+    responder::{EarlierMemories, Responder},
     said_rules::demoted,
     turn_input::TurnInput,
 };
@@ -115,21 +116,25 @@ impl<'a> DistillRun<'a> {
     }
 
     /// Sends all requests: sessions concurrently, each in order.
-    pub(crate) fn run(self, plan: Plan, concurrency: usize) -> RunReport {
+    pub(crate) fn all(self, plan: Plan, concurrency: usize) -> RunReport {
         let threads = concurrency.clamp(1, plan.sessions.len().max(1));
         let sessions = Mutex::new(VecDeque::from(plan.sessions));
         let next = || lock(&sessions).pop_front();
         thread::scope(|scope| {
             for _ in 0..threads {
-                scope.spawn(|| {
-                    while let Some(session) = next() {
-                        if !self.session(session) {
-                            return;
-                        }
-                    }
-                });
+                scope.spawn(|| while next().is_some_and(|session| self.session(session)) {});
             }
         });
+        self.report()
+    }
+
+    /// Sends the requests of one session, on this thread.
+    pub(crate) fn only(self, session: SessionPlan) -> RunReport {
+        self.session(session);
+        self.report()
+    }
+
+    fn report(self) -> RunReport {
         let mut done = self.done.into_inner().unwrap_or_else(PoisonError::into_inner);
         let is_stopped = self.is_stopped.into_inner();
         done.stopped = self.admission.stopped().or(is_stopped.then_some(Stopped::Cancelled));
@@ -169,16 +174,17 @@ impl<'a> DistillRun<'a> {
         let earlier = EarlierMemories { digest: digest.as_deref(), rows: &earlier };
         // A reprocessing starts to count attempts anew.
         let mut attempt = if self.generation == 0 { planned.batch.attempt() } else { 1 };
-        let at_most = match self.prompt_set.is_free() {
-            true => Spent::default(),
-            false => self.prompt_set.request(input, earlier.digest, None).at_most(),
-        };
+        let mut request = (!self.prompt_set.is_free()).then(|| Request {
+            cancel: self.cancel.clone(),
+            ..self.prompt_set.request(input, earlier.digest)
+        });
+        let at_most = request.as_ref().map(Request::at_most).unwrap_or_default();
         loop {
             if self.is_stopped.load(Ordering::SeqCst) {
                 return false;
             }
             let Some(permit) = self.admission.acquire(&at_most) else { return false };
-            let sent = self.responder.distill(self.prompt_set, input, &earlier, &self.cancel);
+            let sent = self.responder.distill(self.prompt_set, input, &earlier, request.as_mut());
             let read = sent.and_then(|response| self.read(response, input, attempt));
             log_response(input, read.as_ref().map(|(response, _)| response));
             match &read {

@@ -8,15 +8,13 @@ use sha2::{Digest as _, Sha256};
 use crate::turn_input::TurnInput;
 use crate::{
     batches,
-    conversations::Conversations,
     prompts::{self, Instructions, PromptOptions, Prompts},
     providers::{
-        self, Cancel, Limits, Provider, Refusal, Request, Response, Setup,
+        self, Cancel, Limits, Request, Setup,
         auto::{self, RULES},
         rules,
     },
-    recap::EarlierRow,
-    turn_prompt::{self, Turn},
+    turn_prompt,
 };
 use claude_mem_core::{
     app::App,
@@ -139,13 +137,13 @@ impl PromptSet {
         }
     }
 
-    /// Builds the request for a turn.
-    pub fn request(
-        &self,
-        input: &TurnInput,
-        digest: Option<&str>,
-        resume: Option<&str>,
-    ) -> Request {
+    /// What the built-in rules depend on.
+    pub(crate) fn rule_options(&self) -> (&Mode, Verbosity) {
+        (&self.mode, self.verbosity)
+    }
+
+    /// Builds the request for a turn, in a new conversation.
+    pub fn request(&self, input: &TurnInput, digest: Option<&str>) -> Request {
         let prompt = self.prompts.prompt(&input.turn(None), &turn_prompt::Limits::default());
         Request {
             content_session: input.envelope.session.clone(),
@@ -153,7 +151,7 @@ impl PromptSet {
             digest: digest.map(|digest| self.prompts.earlier(digest)).unwrap_or_default(),
             text: prompt.data,
             closing: prompt.closing,
-            resume: resume.map(str::to_owned),
+            resume: None,
             model: self.model.clone(),
             limits: self.limits,
             cancel: Cancel::default(),
@@ -167,62 +165,6 @@ pub(crate) fn adopt_instructions(app: &App, instructions: Option<&str>) -> Resul
         Failure::new(format!("cannot write prompts/adopted.txt: {error}"))
             .meaning("memory is unchanged")
     })
-}
-
-/// The memories of a session before the turn that is distilled.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct EarlierMemories<'a> {
-    /// As text, for a model.
-    pub digest: Option<&'a str>,
-    /// As data, for the rules.
-    pub rows: &'a [EarlierRow<'a>],
-}
-
-/// The source of responses.
-pub(crate) enum Responder {
-    /// A model, and its conversation about each session.
-    Provider(Box<dyn Provider>, Conversations),
-    /// The built-in rules.
-    Rules,
-}
-
-impl Responder {
-    /// Opens the provider. Fails with one line about the wrong setting.
-    pub(crate) fn open(app: &App, prompt_set: &PromptSet) -> Result<Self, Refusal> {
-        if prompt_set.is_free() {
-            return Ok(Self::Rules);
-        }
-        let provider = providers::open(&prompt_set.provider, &setup(app))?;
-        Ok(Self::Provider(provider, Conversations::default()))
-    }
-
-    /// Sends a turn and waits for the response.
-    pub(crate) fn distill(
-        &self,
-        prompt_set: &PromptSet,
-        input: &TurnInput,
-        earlier: &EarlierMemories<'_>,
-        cancel: &Cancel,
-    ) -> Result<Response, Refusal> {
-        let (provider, conversations) = match self {
-            Self::Provider(provider, conversations) => (provider, conversations),
-            Self::Rules => {
-                let turn = Turn { earlier: earlier.rows.to_vec(), ..input.turn(earlier.digest) };
-                return Ok(rules::respond(&turn, &prompt_set.mode, prompt_set.verbosity));
-            }
-        };
-        let session = &input.envelope.session;
-        // A failed request ends the conversation. It is stored again only after a response.
-        let resume = conversations.take(session, input.number);
-        let request = prompt_set.request(input, earlier.digest, resume.as_deref());
-        let request = Request { cancel: cancel.clone(), ..request };
-        let response =
-            provider.send(&request).map_err(|refusal| refusal.with_expected_cost(&request))?;
-        if let Some(id) = &response.memory_session_id {
-            conversations.keep(session, id);
-        }
-        Ok(response)
-    }
 }
 
 /// The provider that `auto` selects now.
