@@ -488,7 +488,7 @@ fn the_status_shows_pending_events_and_blockers() {
         (&4.into(), &"auth".into())
     );
     let shown = sandbox.run(&["status"]).ok();
-    let line = "provider  anthropic claude-haiku-4-5: auth, HTTP 401: scripted 401 (";
+    let line = "provider  anthropic fails: HTTP 401: scripted 401, next attempt ";
     assert!(shown.contains(line), "{shown}");
     assert!(shown.contains("0 observations, 0 summaries; 4 events pending"), "{shown}");
     run(&sandbox, &["distill"], &provider("anthropic", &answering("saw"))).ok();
