@@ -20,7 +20,12 @@ pub(crate) struct Completions {
 impl Completions {
     pub(crate) fn run(&self, app: &mut App) -> Result<(), Failure> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut help::command(), "claude-mem", &mut script);
+        clap_complete::generate(
+            self.shell,
+            &mut help::command_with_help(),
+            "claude-mem",
+            &mut script,
+        );
         app.output.line(String::from_utf8_lossy(&script).trim_end())
     }
 }

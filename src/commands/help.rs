@@ -28,7 +28,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage.
 ";
 
 /// The command line, with its help in groups.
-pub(super) fn command() -> Command {
+pub(super) fn command_with_help() -> Command {
     let is_listed = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
     let command = CommandLine::command();
     // Hooks, and commands that are in a group now.
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn every_command_is_listed_or_in_a_group_or_a_hook() {
-        let command = command();
+        let command = command_with_help();
         let nested = command.get_subcommands().filter(|command| !command.is_hide_set());
         let nested: Vec<&str> =
             nested.flat_map(Command::get_subcommands).map(Command::get_name).collect();
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn the_first_page_fits_a_terminal() {
-        let page = command().render_help().to_string();
+        let page = command_with_help().render_help().to_string();
         for line in page.lines() {
             assert!(line.chars().count() <= 80, "{line}");
         }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{
     confirm::confirm,
-    recall::ago,
+    hit_labels::ago,
     table::{Column, Table},
 };
 use claude_mem_core::{app::App, failure::Failure, format::count, time_arg::rfc3339};

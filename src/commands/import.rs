@@ -117,7 +117,6 @@ fn nothing_named(app: &App) -> Failure {
     }
 }
 
-/// Result of an import.
 struct ImportResult {
     from: From,
     path: PathBuf,

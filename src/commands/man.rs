@@ -27,7 +27,7 @@ pub(crate) struct Man {
 
 impl Man {
     pub(crate) fn run(&self, app: &mut App) -> Result<(), Failure> {
-        let mut command = help::command().disable_help_subcommand(true);
+        let mut command = help::command_with_help().disable_help_subcommand(true);
         command.build();
         let written = create_dirs_for_all(&self.dir).and_then(|()| write_pages(command, &self.dir));
         written.map_err(|error| {

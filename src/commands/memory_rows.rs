@@ -6,7 +6,7 @@ use claude_mem_core::{
 };
 
 use super::{
-    recall::plain,
+    hit_labels::plain,
     table::{GAP, shrink},
 };
 

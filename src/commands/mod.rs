@@ -14,6 +14,7 @@ mod eval;
 mod export;
 mod forget;
 mod help;
+mod hit_labels;
 mod hook;
 mod hosts;
 mod import;
@@ -25,17 +26,16 @@ mod log;
 mod man;
 mod mcp;
 mod memory_rows;
+mod pin;
 mod plugin;
 mod projects;
 mod pull;
-mod recall;
 mod redact;
 mod remember;
 mod replay;
 mod report;
 mod restore;
 mod retry;
-mod revise;
 mod search;
 mod settings;
 pub(crate) mod ship;
@@ -75,11 +75,37 @@ use claude_mem_core::{
 #[command(version, subcommand_required = true, arg_required_else_help = true)]
 struct CommandLine {
     #[command(subcommand)]
-    command: Command,
+    command: TopLevel,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum TopLevel {
+    #[command(flatten)]
+    Command(Command),
+    Statusline(statusline::Statusline),
+    #[command(flatten)]
+    Hook(hook::Hook),
+}
+
+/// Declares commands, and runs the one that was typed.
+macro_rules! commands {
+    ($group:ident { $($(#[$about:meta])* $command:ident($arguments:ty),)* }) => {
+        #[derive(Debug, Subcommand)]
+        enum $group {
+            $($(#[$about])* $command($arguments),)*
+        }
+
+        impl $group {
+            fn run(self, app: &mut App) -> Result<(), Failure> {
+                match self {
+                    $(Self::$command(command) => command.run(app),)*
+                }
+            }
+        }
+    };
+}
+
+commands! { Command {
     Demo(demo::Demo),
     Install(install::Install),
     Uninstall(uninstall::Uninstall),
@@ -91,7 +117,6 @@ enum Command {
     Diff(diff::Diff),
     Report(report::Report),
     Status(status::Status),
-    Statusline(statusline::Statusline),
     Log(log::Log),
     Sql(sql::Sql),
     Context(context::Context),
@@ -132,46 +157,25 @@ enum Command {
     UngroupedRemote(RemoteCommand),
     #[command(flatten)]
     UngroupedGenerate(GenerateCommand),
-    #[command(flatten)]
-    Hook(hook::Hook),
-}
-
-/// Declares a group of commands that only dispatches.
-macro_rules! group {
-    ($group:ident { $($command:ident($arguments:ty),)* }) => {
-        #[derive(Debug, Subcommand)]
-        enum $group {
-            $($command($arguments),)*
-        }
-
-        impl $group {
-            fn run(self, app: &mut App) -> Result<(), Failure> {
-                match self {
-                    $(Self::$command(command) => command.run(app),)*
-                }
-            }
-        }
-    };
-}
-
-group! { MemoryCommand {
-    Edit(edit::EditMemory),
-    Pin(revise::Pin),
-    Unpin(revise::Unpin),
-    Wrong(revise::Wrong),
-    Supersede(revise::Supersede),
 } }
-group! { RemoteCommand {
+commands! { MemoryCommand {
+    Edit(edit::EditMemory),
+    Pin(pin::Pin),
+    Unpin(pin::Unpin),
+    Wrong(pin::Wrong),
+    Supersede(pin::Supersede),
+} }
+commands! { RemoteCommand {
     Pull(pull::Pull),
     Hosts(hosts::Hosts),
     Key(key::KeyCommand),
 } }
-group! { GenerateCommand {
+commands! { GenerateCommand {
     Completions(completions::Completions),
     Man(man::Man),
     Plugin(plugin::Plugin),
 } }
-group! { DistillCommand {
+commands! { DistillCommand {
     Retry(retry::RetryParked),
     Costs(costs::Costs),
 } }
@@ -210,50 +214,6 @@ impl Command {
             _ => true,
         }
     }
-
-    fn run(self, app: &mut App) -> Result<(), Failure> {
-        match self {
-            Self::Demo(demo) => demo.run(app),
-            Self::Install(install) => install.run(app),
-            Self::Uninstall(uninstall) => uninstall.run(app),
-            Self::Settings(settings) => settings.run(app),
-            Self::Distill(distill) => distill.run(app),
-            Self::Replay(replay) => replay.run(app),
-            Self::Index(index) => index.run(app),
-            Self::Diff(diff) => diff.run(app),
-            Self::Report(report) => report.run(app),
-            Self::Status(status) => status.run(app),
-            Self::Log(log) => log.run(app),
-            Self::Sql(sql) => sql.run(app),
-            Self::Context(context) => context.run(app),
-            Self::Remember(remember) => remember.run(app),
-            Self::Forget(forget) => forget.run(app),
-            Self::Compact(compact) => compact.run(app),
-            Self::Redact(redact) => redact.run(app),
-            Self::Import(import) => import.run(app),
-            Self::Export(export) => export.run(app),
-            Self::Verify(verify) => verify.run(app),
-            Self::Ship(ship) => ship.run(app),
-            Self::Restore(restore) => restore.run(app),
-            Self::Doctor(doctor) => doctor.run(app),
-            Self::Search(search) => search.run(app),
-            Self::Projects(projects) => projects.run(app),
-            Self::Timeline(timeline) => timeline.run(app),
-            Self::Show(show) => show.run(app),
-            Self::Why(why) => why.run(app),
-            Self::Eval(eval) => eval.run(app),
-            Self::Mcp(mcp) => mcp.run(app),
-            Self::Viewer(viewer) => viewer.run(app),
-            Self::Worker(worker) => worker.run(app),
-            Self::Memory(command) | Self::UngroupedMemory(command) => command.run(app),
-            Self::Remote(command) | Self::UngroupedRemote(command) => command.run(app),
-            Self::Generate(command) | Self::UngroupedGenerate(command) => command.run(app),
-            Self::UngroupedDistill(command) => command.run(app),
-            Self::Hook(_) | Self::Statusline(_) => {
-                unreachable!("hooks and the status line end before there is an app")
-            }
-        }
-    }
 }
 
 /// Runs every command except hooks.
@@ -261,12 +221,12 @@ pub(crate) fn main() -> u8 {
     if is_live_search() {
         return finish(App::from_process(true).and_then(|mut app| live_search::run(&mut app)));
     }
-    let parsed = help::command().try_get_matches();
+    let parsed = help::command_with_help().try_get_matches();
     let command = match parsed.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
         // Commands that a client runs were recognized before.
-        Ok(CommandLine { command: Command::Hook(hook) }) => return hook.explain(),
-        Ok(CommandLine { command: Command::Statusline(_) }) => return statusline::run(),
-        Ok(CommandLine { command }) => command,
+        Ok(CommandLine { command: TopLevel::Hook(hook) }) => return hook.explain(),
+        Ok(CommandLine { command: TopLevel::Statusline(_) }) => return statusline::run(),
+        Ok(CommandLine { command: TopLevel::Command(command) }) => command,
         Err(error) => return explain(&error),
     };
     let outcome = App::from_process(command.uses_data()).and_then(|mut app| {

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{
-    recall::ago,
+    hit_labels::ago,
     table::{Column, Table},
 };
 use claude_mem_core::{app::App, failure::Failure, time_arg::rfc3339};

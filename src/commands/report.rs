@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use claude_mem_projections::EventFilter;
 use serde::Serialize;
 
-use super::recall::plain;
+use super::hit_labels::plain;
 use claude_mem_core::{
     app::App,
     failure::Failure,

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{
+    hit_labels::{ago, colour, label, marked},
     memory_rows::{MemoryRow, memory_lines},
-    recall::{ago, colour, label, marked},
     table::GAP,
 };
 use claude_mem_core::{app::App, failure::Failure, format::count, time_arg::TimeRange};

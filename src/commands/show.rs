@@ -12,7 +12,7 @@ use claude_mem_projections::{
 };
 use serde::Serialize;
 
-use super::{log, recall, report::session_text};
+use super::{hit_labels, log, report::session_text};
 use claude_mem_core::{
     app::{App, Output},
     failure::Failure,
@@ -100,7 +100,7 @@ impl Show {
             let entries_max = if self.all { usize::MAX } else { ENTRIES_MAX };
             let mut text = whole(app, details, &related, entries_max);
             for event in events.iter().flatten() {
-                let _ = write!(text, "\n{}", log::show::whole(event, &app.output));
+                let _ = write!(text, "\n{}", log::event_text::event_text(event, &app.output));
             }
             app.output.line(text.trim_end())?;
         }
@@ -220,11 +220,11 @@ fn heading(details: &MemoryDetails, output: &Output) -> String {
     let superseded = superseded(details);
     let name = output.paint("1", &details.name.to_string());
     let kind = output.paint("34", kind);
-    let place = output.dim(&format!("{time}  {}", recall::plain(&details.project)));
+    let place = output.dim(&format!("{time}  {}", hit_labels::plain(&details.project)));
     let scope = match details.tree.as_deref() {
         None => String::new(),
         Some("") => "  (for all projects)".into(),
-        Some(folder) => format!("  (for all projects in {})", recall::plain(folder)),
+        Some(folder) => format!("  (for all projects in {})", hit_labels::plain(folder)),
     };
     format!("{name}  {kind}  {place}{scope}{pinned}{edited}{superseded}\n")
 }
@@ -233,13 +233,15 @@ fn heading(details: &MemoryDetails, output: &Output) -> String {
 fn superseded(details: &MemoryDetails) -> String {
     match &details.marks.retired {
         Some(Retired::Superseded(Correction { by: Some((id, title)), .. })) => {
-            let title = recall::plain(title.as_deref().unwrap_or_default());
+            let title = hit_labels::plain(title.as_deref().unwrap_or_default());
             format!("  (superseded by {id}{}{title})", if title.is_empty() { "" } else { ": " })
         }
         Some(Retired::Superseded(Correction { by: None, at_us })) => {
             format!("  (withdrawn {})", local(*at_us, "%Y-%m-%d %H:%M:%S"))
         }
-        Some(wrong @ Retired::Wrong { .. }) => format!("  ({})", recall::plain(&wrong.to_string())),
+        Some(wrong @ Retired::Wrong { .. }) => {
+            format!("  ({})", hit_labels::plain(&wrong.to_string()))
+        }
         None if details.is_superseded => "  (superseded)".into(),
         None => String::new(),
     }
@@ -249,7 +251,7 @@ fn body(text: &mut String, output: &Output, body: &MemoryBody, entries_max: usiz
     match body {
         MemoryBody::Observation(body) => {
             if let Some(title) = &body.title {
-                let _ = writeln!(text, "{}", output.paint("1", &recall::plain(title)));
+                let _ = writeln!(text, "{}", output.paint("1", &hit_labels::plain(title)));
             }
             one(text, output, "", body.subtitle.as_deref());
             one(text, output, "", body.narrative.as_deref());
@@ -284,7 +286,7 @@ fn many(text: &mut String, output: &Output, name: &str, values: &[String], entri
     if !values.is_empty() {
         let _ = writeln!(text, "{}", output.dim(&format!("{name}:")));
         for value in values.iter().take(entries_max) {
-            let _ = writeln!(text, "  - {}", recall::plain(value));
+            let _ = writeln!(text, "  - {}", hit_labels::plain(value));
         }
         if let Some(more) = rest(values.len(), entries_max) {
             let _ = writeln!(text, "  - {more}");
@@ -357,6 +359,6 @@ fn provenance(
     }
     lines.extend(rest(sources.len(), entries_max));
     for line in lines {
-        let _ = writeln!(text, "{}", output.dim(recall::plain(line.trim_end()).as_str()));
+        let _ = writeln!(text, "{}", output.dim(hit_labels::plain(line.trim_end()).as_str()));
     }
 }

@@ -6,14 +6,13 @@ use claude_mem_core::{
     wrap::{fit, width},
 };
 
-use super::recall::plain;
+use super::hit_labels::plain;
 
 /// Space between two columns.
 pub(super) const GAP: usize = 2;
 /// A column does not shrink below this.
 const COLUMN_MIN: usize = 8;
 
-/// A column of a table.
 #[derive(Debug, Clone)]
 pub(super) struct Column {
     title: String,

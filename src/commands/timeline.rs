@@ -8,8 +8,8 @@ use claude_mem_projections::{
 use serde::Serialize;
 
 use super::{
+    hit_labels::{colour, label},
     memory_rows::{MemoryRow, memory_lines},
-    recall::{colour, label},
 };
 use claude_mem_core::{app::App, failure::Failure, time_arg::local};
 use claude_mem_memory::{

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::recall::plain;
+use super::hit_labels::plain;
 use claude_mem_core::{
     app::App,
     failure::Failure,

@@ -31,7 +31,11 @@ const VIA: &str = "auto-memory";
 const BYTES_MAX: u64 = 256 << 10;
 
 /// Imports the notes below Claude Code's folder of projects.
-pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), Failure> {
+pub(super) fn import_auto_memory(
+    app: &App,
+    sink: &mut Sink<'_>,
+    path: &Path,
+) -> Result<(), Failure> {
     let failed = |error: io::Error| cannot_read(path, &error);
     let folders = folders_typed_in(path);
     let mut home = Home::new(app);

@@ -71,7 +71,6 @@ impl Serialize for Body<'_> {
     }
 }
 
-/// One parsed line.
 #[derive(Deserialize)]
 struct ParsedLine<'a> {
     id: String,

@@ -40,7 +40,7 @@ struct Entry {
     session_id: String,
 }
 
-pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), Failure> {
+pub(super) fn import_history(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), Failure> {
     let failed = |error: std::io::Error| cannot_read(path, &error);
     let transcripts = with_transcripts(app);
     let mut home = Home::new(app);

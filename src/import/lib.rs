@@ -128,11 +128,11 @@ impl From {
 /// Imports the file or folder at `path`.
 pub fn import(app: &App, sink: &mut Sink<'_>, from: From, path: &Path) -> Result<(), Failure> {
     match from {
-        From::Ts => upstream::import(app, sink, path)?,
-        From::Transcripts => transcripts::import(app, sink, path)?,
-        From::Client(client, past) => transcripts::import_of(app, sink, client, past, path)?,
-        From::History => history::import(app, sink, path)?,
-        From::AutoMemory => auto_memory::import(app, sink, path)?,
+        From::Ts => upstream::import_upstream(app, sink, path)?,
+        From::Transcripts => transcripts::import_transcripts(app, sink, path)?,
+        From::Client(client, past) => transcripts::import_client(app, sink, client, past, path)?,
+        From::History => history::import_history(app, sink, path)?,
+        From::AutoMemory => auto_memory::import_auto_memory(app, sink, path)?,
         From::Export => export::import(sink, path)?,
     }
     sink.finish()

@@ -60,7 +60,7 @@ fn parsed(text: &str) -> Option<u64> {
 }
 
 /// The row without private text, secrets and dropped columns.
-pub(super) fn redacted(row: &UpstreamRow, policy: Policy) -> Map<String, Value> {
+pub(super) fn redacted_row(row: &UpstreamRow, policy: Policy) -> Map<String, Value> {
     let mut taken = 0;
     let mut kept = Map::new();
     for (name, value) in row {
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn lists_are_lists_however_they_were_written_and_nothing_private_is_kept() {
-        let found = redacted(
+        let found = redacted_row(
             &row(&json!({
                 "id": 7,
                 "facts": "[\"one\", \"<private>x</private>\", 3]",

@@ -37,7 +37,8 @@ pub(super) fn all(app: &App) -> Vec<Finding> {
         let Some(file) = client.file(&app.environment, app.paths.home.as_deref()) else { continue };
         match client.registered_program(&file) {
             Some(program) => {
-                let answer = answers.entry(program).or_insert_with_key(|program| ask(program));
+                let answer =
+                    answers.entry(program).or_insert_with_key(|program| ask_server(program));
                 findings.push(finding(client, &file, answer));
             }
             None if manifest.edited.iter().any(|edited| edited.file == file) => {
@@ -68,7 +69,7 @@ fn finding(client: &McpOnly, file: &Path, answer: &Result<(), String>) -> Findin
 }
 
 /// Starts the server as a client does, and waits for its first answer.
-fn ask(program: &str) -> Result<(), String> {
+fn ask_server(program: &str) -> Result<(), String> {
     if !Path::new(program).is_file() {
         return Err(format!("is {program}, which does not exist"));
     }

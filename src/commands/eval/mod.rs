@@ -2,7 +2,7 @@
 
 mod labels;
 mod measure;
-mod own;
+mod own_sets;
 mod score;
 mod sessions;
 mod set;
@@ -73,7 +73,7 @@ impl Eval {
         }
         let sets = match (&self.docs, &self.queries) {
             (Some(docs), Some(queries)) => vec![QuerySet::read(docs, queries)?],
-            _ => own::sets(&store::read_folded(app)?, app)?,
+            _ => own_sets::sets(&store::read_folded(app)?, app)?,
         };
         let mut figures = Vec::new();
         for set in sets.iter().filter(|set| !set.queries.is_empty()) {

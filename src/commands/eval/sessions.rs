@@ -48,7 +48,6 @@ const WAIT_MAX: Duration = Duration::from_secs(120);
 pub(super) struct Sessions {
     app: App,
     store: Store,
-    /// When each session began.
     began: HashMap<String, When>,
     _dir: TemporaryDir,
     /// The provider and model that distilled.
@@ -127,7 +126,6 @@ impl Sessions {
         Ok(Self { app, store, began, _dir: dir, provider, model })
     }
 
-    /// When a session began.
     pub(super) fn began(&self, session: &str) -> Option<&When> {
         self.began.get(session)
     }

@@ -8,7 +8,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use super::{ExportCounts, ExportError};
 use claude_mem_core::{progress::Progress, safe_text::clean};
 
-pub(super) fn write(
+pub(super) fn write_markdown(
     store: &Store,
     wanted: &ExportQuery,
     progress: Option<&Progress>,

@@ -67,7 +67,7 @@ impl Export {
             Some(store) if self.format == Format::Markdown => {
                 let total = if is_shown { 0 } else { store.export_count(&wanted)? };
                 let progress = (!is_shown).then(|| Progress::items("exporting", total as usize));
-                markdown::write(store, &wanted, progress.as_ref(), out)
+                markdown::write_markdown(store, &wanted, progress.as_ref(), out)
             }
             _ => {
                 let progress = (!is_shown).then(|| LogProgress::new("exporting", &log, None));

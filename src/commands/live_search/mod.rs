@@ -21,8 +21,8 @@ use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifier
 use screen::{Frame, Screen};
 
 use super::{
+    hit_labels::{ago, colour, label, marked, plain},
     memory_rows::{MemoryRow, memory_line},
-    recall::{ago, colour, label, marked, plain},
     show,
 };
 use claude_mem_core::{
@@ -52,7 +52,6 @@ const WIDE_COLUMNS_MIN: usize = 120;
 /// A narrow terminal has the first ones and the last one.
 const KEYS: [&str; 5] = ["Enter show", "↑↓ move", "^Y copy", "^O viewer", "Esc leave"];
 const KEYS_OPEN: [&str; 4] = ["↑↓ scroll", "y copy", "o viewer", "Esc back"];
-/// The width of the column of projects.
 const PROJECT_COLUMNS_MAX: usize = 16;
 
 /// Runs until the user leaves.

@@ -1,8 +1,8 @@
 //! `claude-mem log`: show recorded events.
 
+pub(super) mod event_text;
 pub(super) mod json;
 mod select;
-pub(super) mod show;
 
 use std::{collections::HashSet, fs, path::Path, thread, time::Duration};
 
@@ -116,8 +116,8 @@ impl View<'_> {
         let output = &mut self.app.output;
         match (self.is_json, self.is_raw) {
             (true, is_raw) => output.json(&json::event(recorded, is_raw)),
-            (false, true) => output.line(show::whole(recorded, output)),
-            (false, false) => output.line(show::row(recorded, output)),
+            (false, true) => output.line(event_text::event_text(recorded, output)),
+            (false, false) => output.line(event_text::event_row(recorded, output)),
         }
     }
 
@@ -125,7 +125,7 @@ impl View<'_> {
         let output = &mut self.app.output;
         match self.is_json {
             true => output.json(&json::gap(gap)),
-            false => output.line(show::gap(gap, output)),
+            false => output.line(event_text::gap(gap, output)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 mod count;
 mod memory;
-mod show;
+mod page;
 
 use std::{
     env, fs,
@@ -129,7 +129,7 @@ impl Status {
         let found = StatusReport::look(app)?;
         match self.json {
             true => app.output.json(&found),
-            false => app.output.line(show::page(&found, &app.output, self.verbose).trim_end()),
+            false => app.output.line(page::page(&found, &app.output, self.verbose).trim_end()),
         }
     }
 }

@@ -6,8 +6,8 @@
 
 mod conversation;
 mod encoded_folder;
-mod find;
 mod records;
+mod transcript_files;
 mod turn;
 mod turns;
 
@@ -16,7 +16,7 @@ use std::{collections::HashSet, io, path::Path};
 use claude_mem_events::{Envelope, Event, Id};
 use claude_mem_projections::Store;
 use conversation::Conversation;
-use find::Recorded;
+use transcript_files::Recorded;
 use turn::{CaptureRules, Found, Outcome, stop_of_unanswered};
 
 use crate::{
@@ -32,20 +32,24 @@ use claude_mem_core::{
     app::App, failure::Failure, progress::Progress, settings::table::SKIP_TOOLS,
 };
 
-pub(super) use find::begin_of;
-pub use find::transcript_files;
+pub(super) use transcript_files::begin_of;
+pub use transcript_files::transcript_files;
 
 /// Hooks and transcript rows read the clock at different times of the same call.
 const MARGIN_US: u64 = 1_000_000;
 
 /// Imports one transcript of Claude Code, or all below a directory, the earliest session first.
-pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), Failure> {
-    let sessions = find::sessions(path).map_err(|error| cannot_read(path, &error))?;
+pub(super) fn import_transcripts(
+    app: &App,
+    sink: &mut Sink<'_>,
+    path: &Path,
+) -> Result<(), Failure> {
+    let sessions = transcript_files::sessions(path).map_err(|error| cannot_read(path, &error))?;
     take_all(app, sink, CLAUDE_CODE.name, &sessions)
 }
 
 /// Imports the records of another client.
-pub(super) fn import_of(
+pub(super) fn import_client(
     app: &App,
     sink: &mut Sink<'_>,
     client: &'static Client,
@@ -113,7 +117,8 @@ pub fn importable_sessions(app: &App, store: Option<&Store>, from: From) -> Resu
     let Some(path) = from.usual_place(app).filter(|path| path.exists()) else { return Ok(0) };
     match from {
         From::Transcripts => {
-            let sessions = find::sessions(&path).map_err(|error| cannot_read(&path, &error))?;
+            let sessions =
+                transcript_files::sessions(&path).map_err(|error| cannot_read(&path, &error))?;
             new_sessions(app, store, &sessions)
         }
         From::Client(client, past) => {

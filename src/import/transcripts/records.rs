@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::{
     OnItem, PastSession, SessionItem, cannot_read, encoded_folder,
-    find::{BEGIN_BYTES_MAX, transcript_files},
+    transcript_files::{BEGIN_BYTES_MAX, transcript_files},
     turn::{CaptureRules, RowOrigin},
     turns::Turns,
 };

@@ -56,7 +56,6 @@ impl<'a> Turns<'a> {
         self.end(each)
     }
 
-    /// Ends a turn.
     fn end(&mut self, each: &mut OnFound<'_>) -> Result<(), Failure> {
         let (client, finish) = (self.client, self.past.finish);
         let open = |call_id: &str, call: Call| {

@@ -21,7 +21,7 @@ use crate::{
     DATABASE,
     home::Home,
     sink::{Sink, stable_id},
-    upstream_rows::{redacted, text, time_us, written},
+    upstream_rows::{redacted_row, text, time_us, written},
 };
 use claude_mem_capture::{CLAUDE_CODE, envelope};
 use claude_mem_core::{app::App, failure::Failure, progress::Progress};
@@ -31,7 +31,7 @@ use claude_mem_privacy::redact_text;
 const SOURCE: &str = "claude-mem-ts";
 
 /// Imports a database, the folder that contains it, or an export.
-pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), Failure> {
+pub(super) fn import_upstream(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), Failure> {
     let inner = path.join(DATABASE);
     let path = if inner.is_file() { &inner } else { path };
     let source = Source::open(path)?;
@@ -281,7 +281,7 @@ impl<'a, 's> Import<'a, 's> {
         let (policy, origin) = (self.home.policy, &self.origin);
         let id = identity(what, row, time_us, envelope, columns);
         self.sink.add(what, id, envelope, || {
-            let mut row_cleaned = redacted(row, policy);
+            let mut row_cleaned = redacted_row(row, policy);
             if row.contains_key("created_at_epoch") || row.contains_key("created_at") {
                 // Always in milliseconds.
                 row_cleaned.insert("created_at_epoch".into(), (time_us / 1000).into());

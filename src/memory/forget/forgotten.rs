@@ -15,7 +15,7 @@ const TITLE_CHARS_MAX: usize = 120;
 
 /// The titles of forgotten memories, or the conditions of a forgetting; at most `max`. Empty if a
 /// compaction erased them.
-pub fn titles(
+pub fn forgotten_titles(
     app: &App,
     store: &Store,
     forgetting: &Forgetting,

@@ -7,7 +7,7 @@ mod conditions;
 mod forgotten;
 
 pub use conditions::{Condition, forget_matches, select};
-pub use forgotten::titles;
+pub use forgotten::forgotten_titles;
 
 use claude_mem_events::{Event, Forgotten, Id};
 use claude_mem_projections::{

@@ -138,7 +138,7 @@ async fn list(State(state): State<Arc<AppState>>) -> ApiResult<Forgettings> {
                     id: found.event.to_string(),
                     created_at: rfc3339(found.at_us),
                     memories: found.memories,
-                    titles: forget::titles(app, store, &found, TITLES_MAX)?,
+                    titles: forget::forgotten_titles(app, store, &found, TITLES_MAX)?,
                     is_void: found.is_void,
                     is_final: found.is_final,
                 });

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::recall::plain;
+use super::hit_labels::plain;
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_memory::{
     revise::{Change, Revised, revise},

@@ -23,7 +23,7 @@ const SUBJECT_COLUMNS_MIN: usize = 60;
 
 /// Place, time, session, project, kind, subject, and the ID of a tool use: on one line, or two on a
 /// narrow terminal.
-pub(super) fn row(recorded: &Recorded, output: &Output) -> String {
+pub(super) fn event_row(recorded: &Recorded, output: &Output) -> String {
     let place = format!("{:>PLACE_COLUMNS$}", recorded.seq.to_string());
     let time = time(recorded, "%Y-%m-%d %H:%M:%S");
     let session: String = plain(&recorded.envelope.session).chars().take(8).collect();
@@ -62,7 +62,7 @@ pub(super) fn row(recorded: &Recorded, output: &Output) -> String {
 }
 
 /// All fields of an event.
-pub(in crate::commands) fn whole(recorded: &Recorded, output: &Output) -> String {
+pub(in crate::commands) fn event_text(recorded: &Recorded, output: &Output) -> String {
     let envelope = &recorded.envelope;
     let mut text = String::new();
     let name = output.paint(colour(&recorded.event), recorded.event.name());
