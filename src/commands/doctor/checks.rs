@@ -6,7 +6,7 @@ use claude_mem_log::{Log, Options, maintain};
 use claude_mem_projections::{Error, Store};
 
 use super::{Finding, clients};
-use crate::commands::{ship::runtime, verify::check_log, worker::next_start};
+use crate::commands::{ship::runtime, status, verify::check_log};
 use claude_mem_capture::Dropped;
 use claude_mem_core::{
     app::App,
@@ -14,7 +14,6 @@ use claude_mem_core::{
     format::{bytes, count, number},
     os,
     settings::{AnySetting, Kind, Refused, Source, table, variables},
-    worker_process::is_worker_running,
 };
 use claude_mem_distill::{setup, status::DistillStatus};
 use claude_mem_memory::{modes::mode, semantic, store::rebuild_report};
@@ -338,46 +337,25 @@ fn provider(app: &App, store: &Store) -> Vec<Finding> {
 /// A worker can respond and still be stuck.
 fn worker(app: &App) -> Finding {
     const CHECK: &str = "worker";
-    const RESTART: &str = "restart it with `claude-mem worker restart`";
-    let data = &app.paths.data;
-    if !is_worker_running(data) {
-        return match client::failed_starts(data) {
-            0 | 1 => Finding::fine(CHECK, format!("not running; {}", next_start(&app.settings))),
+    let worker = status::worker(app);
+    let what = worker.summary();
+    match worker.status.as_deref() {
+        None => match client::failed_starts(&app.paths.data) {
+            0 | 1 => Finding::fine(CHECK, what),
             count => Finding::warning(
                 CHECK,
                 format!("failed to start {count} times"),
                 "see why with `claude-mem worker run`",
             ),
-        };
-    }
-    let health = match client::ask(data, &serde_json::json!({"type": "health"})) {
-        Ok(health) => health,
-        Err(error) => {
-            return Finding::problem(
-                CHECK,
-                format!("running but does not respond: {error}"),
-                RESTART,
-            );
-        }
-    };
-    let texts = |value: &serde_json::Value| {
-        let texts: Vec<_> =
-            value.as_array().into_iter().flatten().filter_map(|text| text.as_str()).collect();
-        texts.join("; ")
-    };
-    match health["status"].as_str() {
-        Some("ok") => Finding::fine(CHECK, format!("running (pid {}), healthy", health["pid"])),
-        Some("degraded") if !texts(&health["problems"]).is_empty() => Finding::warning(
+        },
+        Some("ok") => Finding::fine(CHECK, what),
+        Some("degraded") => Finding::warning(
             CHECK,
-            format!("running, but {}", texts(&health["problems"])),
-            "see details with `claude-mem worker status`",
+            what,
+            "see details with `claude-mem worker status`; choose another provider with \
+             `claude-mem settings set PROVIDER NAME`",
         ),
-        Some("degraded") => {
-            let why = health["provider"]["message"].as_str().unwrap_or_default();
-            let remedy = "choose another provider with `claude-mem settings set PROVIDER NAME`";
-            Finding::warning(CHECK, format!("running, but no provider is available: {why}"), remedy)
-        }
-        _ => Finding::problem(CHECK, format!("stuck: {}", texts(&health["problems"])), RESTART),
+        _ => Finding::problem(CHECK, what, "restart it with `claude-mem worker restart`"),
     }
 }
 

@@ -99,12 +99,12 @@ struct Disk {
 }
 
 #[derive(Debug, Serialize)]
-struct Worker {
+pub(super) struct Worker {
     is_running: bool,
     #[serde(skip)]
     next_start: &'static str,
     /// As reported by the worker; `silent` if it does not respond.
-    status: Option<String>,
+    pub(super) status: Option<String>,
     pid: Option<u64>,
     version: Option<String>,
     url: Option<String>,
@@ -216,7 +216,28 @@ fn bytes_below(dir: &Path) -> u64 {
     sizes.sum()
 }
 
-fn worker(app: &App) -> Worker {
+impl Worker {
+    /// Whether it runs, and what is wrong with it.
+    pub(super) fn summary(&self) -> String {
+        let Some(status) = self.status.as_deref() else {
+            return format!("not running; {}", self.next_start);
+        };
+        let pid = self.pid.map_or(String::new(), |pid| format!(" (pid {pid})"));
+        let problems = self.problems.join("; ");
+        match status {
+            "ok" => format!("running{pid}, healthy"),
+            "degraded" if !problems.is_empty() => format!("running{pid}, but {problems}"),
+            "degraded" => {
+                let why = self.closed.as_deref().unwrap_or("the reason is unknown");
+                format!("running{pid}, but no provider is available: {why}")
+            }
+            "silent" => "running, but does not respond".into(),
+            _ => format!("running{pid}, but stuck: {problems}"),
+        }
+    }
+}
+
+pub(super) fn worker(app: &App) -> Worker {
     let data = &app.paths.data;
     let is_running = is_worker_running(data);
     let health = is_running.then(|| client::ask(data, &json!({"type": "health"})).ok()).flatten();

@@ -291,27 +291,11 @@ fn failed(provider: &str, message: &str) -> String {
 }
 
 fn worker(worker: &Worker, output: &Output) -> String {
-    let Some(status) = worker.status.as_deref() else {
-        return format!("not running; {}", worker.next_start);
-    };
-    let pid = worker.pid.map_or(String::new(), |pid| format!(" (pid {pid})"));
-    match status {
-        "ok" => format!("running{pid}, healthy"),
-        "degraded" if !worker.problems.is_empty() => {
-            let problems = worker.problems.join("; ");
-            output.paint(WARNING, &format!("running{pid}, but {problems}"))
-        }
-        "degraded" => {
-            let why = worker.closed.as_deref().unwrap_or("the reason is unknown");
-            output.paint(WARNING, &format!("running{pid}, but no provider is available: {why}"))
-        }
-        "silent" => {
-            output.paint(BAD, "running, but does not respond (`claude-mem worker restart`)")
-        }
-        _ => {
-            let problems = worker.problems.join("; ");
-            output.paint(BAD, &format!("running{pid}, but stuck: {problems}"))
-        }
+    let text = worker.summary();
+    match worker.status.as_deref() {
+        None | Some("ok") => text,
+        Some("degraded") => output.paint(WARNING, &text),
+        _ => output.paint(BAD, &text),
     }
 }
 
