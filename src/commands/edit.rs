@@ -9,7 +9,7 @@ use std::{
 
 use clap::Args;
 
-use super::revise::report;
+use super::pin::report;
 use claude_mem_core::{app::App, failure::Failure, user_file};
 use claude_mem_memory::{
     revise::{Change, Edit, Editable, editable, revise},
