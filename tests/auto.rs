@@ -94,8 +94,8 @@ fn a_client_that_is_not_logged_in_falls_back_to_the_rules_and_it_is_reported() {
     let status = sandbox.run(&["status"]).ok();
     for part in [
         "using the built-in rules",
-        "claude: auth, Not logged in",
-        "next attempt after",
+        "claude fails: Not logged in",
+        "next attempt",
         "claude-mem settings set CLAUDE_MEM_CLAUDE_AUTH_METHOD api-key",
         "claude-mem settings set CLAUDE_MEM_ANTHROPIC_API_KEY",
         "distilled by the built-in rules; redo them with `claude-mem replay --since",
