@@ -78,6 +78,8 @@ struct CommandLine {
     command: TopLevel,
 }
 
+// Parsed once per process.
+#[expect(clippy::large_enum_variant)]
 #[derive(Debug, Subcommand)]
 enum TopLevel {
     #[command(flatten)]

@@ -58,9 +58,9 @@ impl Ship {
         if self.follow {
             return runtime.block_on(self.go_on(app, &mut shipper));
         }
-        let shipped = runtime.block_on(shipper.ship());
+        let result = runtime.block_on(shipper.ship());
         let damage = verify::list_damage(app, &app.paths.log())?;
-        match (shipped, damage) {
+        match (result, damage) {
             (Ok(done), damage) => {
                 self.print_result(app, &shipper, &done, true)?;
                 damage.map_or(Ok(()), |damage| {

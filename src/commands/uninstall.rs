@@ -182,13 +182,11 @@ fn undo(
     }
     let Some(mut removal) = removal else {
         // Installed by an earlier version, which edited YAML, and changed by others since.
-        return match mentions_us(&edited.file) {
-            false => Ok(()),
-            true => {
-                let file = shown(app, &edited.file);
-                app.output.line(format_args!("remove the entry `{NAME}` from {file} by hand"))
-            }
-        };
+        if mentions_us(&edited.file) {
+            let file = shown(app, &edited.file);
+            app.output.line(format_args!("remove the entry `{NAME}` from {file} by hand"))?;
+        }
+        return Ok(());
     };
     Failure::retried(|| {
         let saved = save(app, &removal, is_our_file);

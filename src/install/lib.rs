@@ -254,7 +254,7 @@ pub fn remove_server(servers: &mut Document) {
     let keys = CLIENTS.iter().filter_map(|client| Some(client.config.server.as_ref()?.key));
     let others = MCP_ONLY.iter().filter_map(|client| match &client.servers {
         Servers::Json { key, .. } => Some(*key),
-        _ => None,
+        Servers::Printed { .. } => None,
     });
     for key in keys.chain(others).collect::<BTreeSet<&str>>() {
         remove_server_below(servers, key);

@@ -12,7 +12,10 @@ use claude_mem_log::{
 use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
 
 use super::*;
-use crate::ship::{comparison::Depth, verify};
+use crate::ship::{
+    comparison::{Comparison, Depth},
+    verify,
+};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -177,7 +180,7 @@ impl World {
         let found =
             wait(verify::verify_remote(&machine.remote(), machine.host(), &machine.log())).unwrap();
         assert!(found.is_sound() && found.behind_bytes == 0, "{found:?}");
-        assert_eq!(wait(machine.shipper().check()).unwrap(), Default::default());
+        assert_eq!(wait(machine.shipper().check()).unwrap(), Comparison::default());
         if let Some(worker) = &mut self.worker {
             wait(worker.ship()).unwrap();
         }
