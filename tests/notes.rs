@@ -76,7 +76,7 @@ fn forgotten_memories_are_hidden_until_undone() {
     assert_eq!(forgot["forgotten"], 1);
     let left = output(&sandbox);
     assert!(!left.contains("walrus") && left.contains("otter"), "{left}");
-    let error = sandbox.run(&["forget", "1", "--yes"]).fails(1);
+    let error = sandbox.run(&["forget", "1", "--yes"]).fails(2);
     assert!(error.contains("there is no memory 1"), "{error}");
 
     let undo = &forgot["undo"].as_str().unwrap()[..13];

@@ -69,7 +69,7 @@ fn a_search_without_results_has_a_hint() {
         (["search", "xyzzy", "--json"], "hint: try fewer or other words"),
         (["search", "?!", "--json"], "hint: the query has no letters or digits"),
         (["search", "coupon", "--session=zzz"], "hint: try fewer filters"),
-        (["search", "the cuopon", "--json"], "hint: did you mean `the coupons`?"),
+        (["search", "the cuopon", "--json"], "hint: did you mean `the coupon`?"),
     ] {
         let found = run(&sandbox, &arguments);
         assert_eq!((found.code, found.stdout.as_str()), (0, ""), "{found:?}");
