@@ -85,7 +85,7 @@ fn forgotten_memories_are_hidden_until_undone() {
     assert!(restored.contains("walrus") && restored.contains("otter"), "{restored}");
     let error = sandbox.run(&["forget", "--undo", undo]).fails(1);
     assert!(error.contains("already undone"), "{error}");
-    let error = sandbox.run(&["forget", "--undo", "ffffffff"]).fails(1);
+    let error = sandbox.run(&["forget", "--undo", "ffffffff"]).fails(2);
     assert!(error.contains("there is no forget operation `ffffffff`"), "{error}");
 
     let error = sandbox.run(&["forget", "--undo"]).fails(1);

@@ -146,6 +146,10 @@ restore --from copy --into elsewhere
 pull
 hosts
 hosts hide nobody
+memory pin 1
+remote hosts
+generate completions
+sql nothing
 key show
 eval
 statusline

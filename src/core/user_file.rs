@@ -44,7 +44,7 @@ pub fn write(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
     out.commit()
 }
 
-/// As [`write`], but only if the file still has the content that the new one was made from. Another
+/// As [`write()`], but only if the file still has the content that the new one was made from. Another
 /// program may have written it meanwhile: then the error is [`io::ErrorKind::ResourceBusy`].
 pub fn replace(
     path: &Path,

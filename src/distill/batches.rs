@@ -107,6 +107,18 @@ pub struct Batch {
     pub is_over: bool,
 }
 
+/// One request as known to the tables; the texts are in the log.
+#[derive(Debug)]
+pub struct PlannedRequest {
+    pub batch: Batch,
+    /// Prompts of the turn.
+    pub prompts: Vec<Seq>,
+    /// Last stop of the previous turn: a short prompt answers its message.
+    pub previous_stop: Option<Seq>,
+    /// Another request covers the beginning of the turn.
+    pub is_continued: bool,
+}
+
 impl Batch {
     /// Number of the next attempt, from 1.
     pub fn attempt(&self) -> u32 {

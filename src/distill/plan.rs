@@ -8,7 +8,7 @@ use claude_mem_projections::{
 };
 
 use crate::{
-    batches::{self, Batch, Limits, SessionState, Source, SourceKind},
+    batches::{self, Limits, PlannedRequest, SessionState, Source, SourceKind},
     prompt_set::PromptSet,
     providers::{Spent, price},
     turn_input::TurnInput,
@@ -33,18 +33,6 @@ pub struct SessionPlan {
     pub requests: Vec<PlannedRequest>,
     /// The session's memories so far, oldest first.
     pub recap: Vec<RecapEntry>,
-}
-
-/// One request as known to the tables; the texts are in the log.
-#[derive(Debug)]
-pub struct PlannedRequest {
-    pub batch: Batch,
-    /// Prompts of the turn.
-    pub prompts: Vec<Seq>,
-    /// Last stop of the previous turn: a short prompt answers its message.
-    pub previous_stop: Option<Seq>,
-    /// Another request covers the beginning of the turn.
-    pub is_continued: bool,
 }
 
 impl Plan {

@@ -22,7 +22,8 @@ use claude_mem_projections::{
 use crate::providers::{Cancel, Concern, Refusal, Request, Response, Spent, rules};
 use crate::{
     admission::{Admission, Stopped},
-    plan::{Plan, PlannedRequest, SessionPlan},
+    batches::PlannedRequest,
+    plan::{Plan, SessionPlan},
     prompt_set::PromptSet,
     recap,
     responder::{EarlierMemories, Responder},

@@ -8,8 +8,8 @@ use claude_mem_log::{Error, Log};
 use claude_mem_privacy::{Author, typed};
 use claude_mem_projections::imported_tool_use;
 
+use crate::batches::{Batch, PlannedRequest};
 use crate::turn_prompt::{RemarkView, ToolView, Turn};
-use crate::{batches::Batch, plan::PlannedRequest};
 
 /// A turn with all its texts.
 #[derive(Debug, Default)]

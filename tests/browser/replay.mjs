@@ -29,7 +29,7 @@ await open(async (stage) => {
 
   await start.click();
   const running = page.locator(".running");
-  await sees(running, "Asking");
+  await sees(running, "Distilling");
   await sees(running, "0 of 3 requests");
   assert.equal(await running.getByRole("progressbar").getAttribute("value"), "0");
   await shot(page, "replay");

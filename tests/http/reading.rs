@@ -183,7 +183,7 @@ fn statistics_match_the_events() {
     let costs = site.get("/api/costs");
     assert_eq!(
         (&costs["total"]["calls"], &costs["days"][0]["model"]),
-        (&json!(1), &json!("extract-6"))
+        (&json!(1), &json!("extract-7"))
     );
     let none = site.get("/api/costs?limit=0");
     assert_eq!(

@@ -9,7 +9,7 @@ use claude_mem_privacy::{Policy, redact_json, redact_text, work::Scope};
 const FRAGMENTS: &str = include_str!("../../../tests/fixtures/fragments.json");
 const FRAGMENTS_MIN: usize = 118;
 /// A text that is kept whole, and one that is longer than the longest field.
-const SIZES: [usize; 2] = [72 << 10, 288 << 10];
+const SIZES: [usize; 2] = [128 << 10, 512 << 10];
 /// Far more than any text needs.
 const READ_PER_BYTE_MAX: u64 = 400;
 

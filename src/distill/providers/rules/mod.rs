@@ -51,7 +51,7 @@ use claude_mem_memory::modes::Mode;
 use parsed_turn::ParsedTurn;
 
 /// Recorded as the model name. Increase the number when the rules change.
-pub const MODEL: &str = "extract-6";
+pub const MODEL: &str = "extract-7";
 
 /// Writes the observations and the summary of a completed turn.
 pub fn extract(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> String {
